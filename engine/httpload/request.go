@@ -1,0 +1,19 @@
+// Package httpload sends HTTP requests when they are due and classifies what comes back.
+package httpload
+
+// Request is one concrete request. The driver owns it and reuses it.
+type Request struct {
+	Route  uint32
+	Method string
+	Target []byte // request-target, escaped, e.g. /orders/42
+	Refuse bool   // the route policy forbids this concrete request: count it UnsentPolicy, write nothing
+}
+
+// Requests gives request number i: a pure function of (seed, plan, i). At fills r and must not
+// allocate once r's buffers have grown. It is called from several goroutines at once.
+type Requests interface {
+	At(i uint64, r *Request)
+}
+
+// Header is one header line that every request carries.
+type Header struct{ Name, Value string }

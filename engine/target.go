@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+)
+
+// Target is where load may go. Its zero value is refused, its fields cannot be set from outside, and
+// only internal/env and internal/consent may call Admit; the architecture test holds them to it.
+// That is "never point it at production by accident" in the type system.
+type Target struct {
+	base    *url.URL
+	addrs   []netip.AddrPort
+	maxRate float64
+	proof   Proof
+	ok      bool
+}
+
+// Proof says why load may go to a target.
+type Proof struct {
+	Kind   string // "environment" or "consent"
+	Name   string // the environment's or target's name
+	Detail string // one sentence for the report
+}
+
+// ErrNoTarget is returned for the zero Target.
+var ErrNoTarget = errors.New("engine: no admitted target")
+
+// Admit makes a Target from a base URL (scheme and host only) whose addresses have been resolved,
+// checked and pinned. maxRate is requests per second over all workers; 0 means no limit.
+func Admit(base *url.URL, addrs []netip.AddrPort, maxRate float64, proof Proof) (Target, error) {
+	if base == nil || base.Host == "" || len(addrs) == 0 || proof.Kind == "" {
+		return Target{}, ErrNoTarget
+	}
+	u := *base
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return Target{base: &u, addrs: append([]netip.AddrPort(nil), addrs...), maxRate: maxRate, proof: proof, ok: true}, nil
+}
+
+// OK tells whether the target was admitted.
+func (t Target) OK() bool { return t.ok }
+
+// Base is the base URL; a copy.
+func (t Target) Base() url.URL {
+	if t.base == nil {
+		return url.URL{}
+	}
+	return *t.base
+}
+
+// Addrs are the pinned addresses, used round-robin.
+func (t Target) Addrs() []netip.AddrPort { return append([]netip.AddrPort(nil), t.addrs...) }
+
+// MaxRate is the admitted maximum rate per second; 0 means no limit.
+func (t Target) MaxRate() float64 { return t.maxRate }
+
+// Proof says why load may go here.
+func (t Target) Proof() Proof { return t.proof }

@@ -1,0 +1,85 @@
+// Package plan turns a manifest and what production served into an immutable Plan. Its digest covers
+// the pass lines, so that they are written down before the run.
+package plan
+
+import (
+	"time"
+
+	"seatrial/engine"
+	"seatrial/engine/httpload"
+	"seatrial/judge"
+	"seatrial/schedule"
+)
+
+// Plan is everything that decides what is sent and what is judged. Nothing changes it after Compile.
+type Plan struct {
+	Seed     uint64
+	Open     schedule.Open // covers the warm-up and the judged part
+	Warmup   time.Duration
+	Duration time.Duration // judged part
+	Smoke    bool
+	Routes   []Route // what is sent, sorted by name
+	Checks   []judge.Check
+	Limits   engine.Limits
+	Headers  []httpload.Header // static, secrets included: never written anywhere
+	Host     string
+	Trace    float64
+	Abort    Abort
+	Mix      Mix
+	Warnings []string // said on the terminal and in the report
+	Digest   string   // hex SHA-256 over all that decides, secrets excluded
+
+	requests *requests
+}
+
+// Abort ends the run when the error share stays over Rate for For.
+type Abort struct {
+	Rate float64
+	For  time.Duration
+}
+
+// Route is one route that the plan sends.
+type Route struct {
+	Name     string // "GET /users/{id}"
+	Method   string
+	Path     string
+	Weight   float64 // share of what is sent; sums to 1
+	Share    float64 // share of production's requests; 0 under source none
+	Values   int     // distinct concrete requests that can be sent; 1 for a literal route
+	ValuesBy string  // "", "params", "source"
+	Pool     string  // digest of the pool; empty for a literal route
+}
+
+// Mix is what the plan sends of what production served: the traffic part of the fidelity section.
+type Mix struct {
+	Source          string        `json:"source"` // otel, access_log, none
+	Assumed         bool          `json:"assumed_smoke"`
+	ProductionRate  float64       `json:"production_rate_per_s"` // 0 when unknown
+	RateAssumed     string        `json:"rate_assumed,omitempty"`
+	Rate            float64       `json:"rate_per_s"`
+	Scale           float64       `json:"scale"`
+	Requests        uint64        `json:"source_requests"`
+	Reached         float64       `json:"reached_share"` // share of production's requests that this run sends
+	HeaviestMissed  string        `json:"heaviest_route_not_sent,omitempty"`
+	MissedShare     float64       `json:"heaviest_route_not_sent_share,omitempty"`
+	NotSent         []Omission    `json:"not_sent,omitempty"` // heaviest first
+	Patterns        []Removal     `json:"patterns,omitempty"`
+	Profile         string        `json:"profile,omitempty"` // path of the committed profile, when one is declared
+	ProfileAge      time.Duration `json:"profile_age_ns,omitempty"`
+	BaselineProfile []string      `json:"baselines_from_profile,omitempty"` // routes whose baseline came from the profile
+	NoBaseline      []string      `json:"routes_without_baseline,omitempty"`
+}
+
+// Omission is a route of production that the plan does not send, and why.
+type Omission struct {
+	Route  string  `json:"route"`
+	Share  float64 `json:"share"`
+	Reason string  `json:"reason"`
+}
+
+// Removal tells how much of the mix one pattern removed.
+type Removal struct {
+	Pattern string  `json:"pattern"` // "unsafe_routes: DELETE /**", or "not named in safe_routes"
+	Share   float64 `json:"share"`
+	Routes  int     `json:"routes"`
+}

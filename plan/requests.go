@@ -1,0 +1,3 @@
+package plan
+
+type requests struct{}

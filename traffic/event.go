@@ -1,0 +1,53 @@
+// Package traffic turns what production served into a profile: routes with weights, an arrival
+// rate, baselines. It decides which requests may be sent at all, and which route request number i
+// takes. It keeps no identifier longer than a run needs it.
+package traffic
+
+import "time"
+
+// Event is one request that production answered. Its slices belong to the Source and are valid
+// until the next Scan.
+type Event struct {
+	UnixNano     int64         // start of the request; 0 when the source has no readable time
+	Method       []byte        // upper case, e.g. GET
+	Path         []byte        // as recorded, without scheme, authority, query and fragment; not decoded; nil when unknown
+	Route        []byte        // the template that the source itself declares (http.route); nil when none
+	Status       int           // 0 when the source has none
+	Duration     time.Duration // negative when unknown
+	RequestSize  int64         // bytes; negative when unknown
+	ResponseSize int64         // bytes; negative when unknown
+}
+
+// Source yields events from one or more inputs in constant memory.
+type Source interface {
+	// Scan advances to the next event; false at the end or on an error that Err then gives.
+	Scan() bool
+	// Event is the current event, valid until the next Scan.
+	Event() *Event
+	// Skipped tells what was read and did not become an event. It may be called at any time.
+	Skipped() *Skips
+	// Err is the first error that ended reading; unparsable records are not errors.
+	Err() error
+}
+
+// Skips counts what a source read, and what of it did not become an event, by reason.
+type Skips struct {
+	Format     string           // what the input was recognised as, e.g. "combined"; comma-separated when several
+	Read       int64            // lines or documents that were not blank or comments
+	Parsed     int64            // of those, well-formed
+	Unparsable int64            // of those, not well-formed; Read = Parsed + Unparsable
+	Blank      int64            // blank lines
+	Comment    int64            // comment lines
+	Reasons    map[string]int64 // well-formed records that are no sendable request, by reason: "no usable request", "client span", "not HTTP (rpc)", ...
+	First      []Skip           // the first few unparsable records
+}
+
+// Skip names an unparsable record by where it is and why, never by what it holds.
+type Skip struct {
+	Input  string // base name of the file, "-" for standard input
+	Line   int64  // line number, or document number for JSON documents
+	Reason string
+}
+
+// MaxFirst is how many unparsable records Skips.First keeps.
+const MaxFirst = 10
