@@ -8,7 +8,7 @@ import "time"
 type Outcome uint8
 
 // The outcomes. Answered covers every complete and valid response, whatever its status. The classes
-// from ConnectRefused to InvalidResponse are failures; the last three groups stand for themselves in
+// from ConnectRefused to InvalidResponse are failures; the last four groups stand for themselves in
 // the account.
 const (
 	Lost            Outcome = iota // never accounted for by a worker; the zero value on purpose
@@ -23,7 +23,8 @@ const (
 	TimedOutFirst                  // no first byte in time
 	TimedOut                       // not complete within the request's time-out from its due time
 	Abandoned                      // sent, and given up because the run was stopped
-	UnsentLimit                    // never sent: connection limit until its time-out, or max_rate
+	UnsentLimit                    // never sent: waited for a connection (limit reached) until its time-out; an error, the user never got an answer
+	UnsentRate                     // never sent: the target's max_rate; the generator's side, no error of the target
 	UnsentStop                     // never sent: the run was stopped
 	UnsentPolicy                   // never sent: the route policy forbade the concrete request
 	NumOutcomes
