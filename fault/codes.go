@@ -35,6 +35,7 @@ const (
 	GEN002 Code = "GEN-002"
 	GEN003 Code = "GEN-003"
 	GEN004 Code = "GEN-004"
+	GEN005 Code = "GEN-005"
 
 	EVD001 Code = "EVD-001"
 	EVD002 Code = "EVD-002"
@@ -104,6 +105,9 @@ var catalogue = [...]Entry{
 	{GEN004, Dependency, "the generator lacks a resource",
 		"A limit of this machine (file descriptors, local ports) is lower than the run needs.",
 		"Raise the limit that is named, or lower `max_connections`."},
+	{GEN005, Unproved, "this run cannot tell",
+		"The limit lies inside the interval of what was measured, or the sample is too small to have one. That is never a pass.",
+		"Send for longer or at a higher rate, or run on a quieter machine."},
 	{LOD001, Refused, "the target is not an environment this engine created",
 		"Load goes to environments that Seatrial brought up itself, proved by the ledger and the service's own port, or to targets that the manifest lists. Nothing was sent.",
 		"Run it against an environment (`seatrial env up`), or list a loopback URL under `targets:` with `max_rate`."},
