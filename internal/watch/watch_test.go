@@ -1,0 +1,51 @@
+package watch_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"seatrial/internal/watch"
+)
+
+func frame(elapsed time.Duration) watch.Frame {
+	return watch.Frame{Elapsed: elapsed, Total: time.Minute, Phase: watch.Judged, Offered: 1204, Achieved: 1203.6,
+		P99: 41200 * time.Microsecond, Samples: 12345, Errors: 0.0125, SendDelayP99: 412 * time.Microsecond,
+		Slowest: []watch.Slow{{Route: "GET /orders/{id}", P99: 90 * time.Millisecond, Samples: 80}}}
+}
+
+func TestPlainPrintsOneLineEveryTenSeconds(t *testing.T) {
+	var b strings.Builder
+	w := watch.Plain(&b)
+	for i := range 125 {
+		w.Update(frame(time.Duration(i) * 200 * time.Millisecond))
+	}
+	w.Done(watch.Final{})
+	want := "10 s of 1 min, judged: offered 1,204/s, achieved 1,204/s, p99 41.2 ms (n=12,345), errors 1.25%, send delay p99 412 µs, slowest GET /orders/{id}\n" +
+		"20 s of 1 min, judged: offered 1,204/s, achieved 1,204/s, p99 41.2 ms (n=12,345), errors 1.25%, send delay p99 412 µs, slowest GET /orders/{id}\n"
+	if b.String() != want {
+		t.Errorf("got:\n%swant:\n%s", b.String(), want)
+	}
+}
+
+func TestPlainSaysEachWarningOnce(t *testing.T) {
+	var b strings.Builder
+	w := watch.Plain(&b)
+	f := frame(time.Second)
+	f.Warning = "send delay\x1b[2J is high"
+	w.Update(f)
+	w.Update(f)
+	if got, want := b.String(), "warning: send delay\uFFFD[2J is high\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestFrameOfNothingMeasured(t *testing.T) {
+	f := watch.Frame{}
+	if got := f.P99Text(); got != "not measured" {
+		t.Errorf("p99 of no samples is %q", got)
+	}
+	if f.Share() != 1 || f.Left() != 0 {
+		t.Errorf("share %v, left %v", f.Share(), f.Left())
+	}
+}
