@@ -4,32 +4,6 @@ package record
 
 import "time"
 
-// Outcome is how one intended arrival ended. Each arrival has exactly one.
-type Outcome uint8
-
-// The outcomes. Answered covers every complete and valid response, whatever its status. The classes
-// from ConnectRefused to InvalidResponse are failures; the last four groups stand for themselves in
-// the account.
-const (
-	Lost            Outcome = iota // never accounted for by a worker; the zero value on purpose
-	Answered                       // complete, valid response
-	ConnectRefused                 // the peer refused the connection
-	ConnectFailed                  // no route, no address, name not found, other connect errors
-	TLSFailed                      // handshake failed
-	Reset                          // connection reset or broken before the response was complete
-	EarlyClose                     // peer closed in the middle of a response
-	InvalidResponse                // not HTTP, contradictory framing, bounds exceeded
-	TimedOutConnect                // connect or TLS time-out
-	TimedOutFirst                  // no first byte in time
-	TimedOut                       // not complete within the request's time-out from its due time
-	Abandoned                      // sent, and given up because the run was stopped
-	UnsentLimit                    // never sent: waited for a connection (limit reached) until its time-out; an error, the user never got an answer
-	UnsentRate                     // never sent: the target's max_rate; the generator's side, no error of the target
-	UnsentStop                     // never sent: the run was stopped
-	UnsentPolicy                   // never sent: the route policy forbade the concrete request
-	NumOutcomes
-)
-
 // Sample is one ended arrival. All times are offsets from the run's epoch.
 type Sample struct {
 	Index     uint64
@@ -56,3 +30,19 @@ func (s *Sample) Service() time.Duration { return s.Done - s.Sent }
 // SendDelay is the generator's own error: from due to first byte written, less the wait for a
 // connection, which is the target's doing or a declared limit and stays inside response time.
 func (s *Sample) SendDelay() time.Duration { return max(0, s.Sent-s.Due-s.Wait) }
+
+// Written tells whether the first byte of the request went out.
+func (s *Sample) Written() bool { return s.Sent > 0 || s.Outcome == Answered }
+
+// Error tells whether the sample counts as an error: by its outcome, or by a status of 500 or above.
+func (s *Sample) Error() bool {
+	return s.Outcome.Error() || (s.Outcome == Answered && s.Status >= 500)
+}
+
+// statusClass is the index into the Status arrays: 1..5, and 0 for anything outside 100..599.
+func (s *Sample) statusClass() int {
+	if c := int(s.Status) / 100; c <= 5 {
+		return c
+	}
+	return 0
+}

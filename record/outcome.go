@@ -1,0 +1,141 @@
+package record
+
+// Outcome is how one intended arrival ended. Each arrival has exactly one.
+type Outcome uint8
+
+// The outcomes. Answered covers every complete and valid response, whatever its status. The classes
+// from ConnectRefused to InvalidResponse are failures; the last four groups stand for themselves in
+// the account.
+const (
+	Lost            Outcome = iota // never accounted for by a worker; the zero value on purpose
+	Answered                       // complete, valid response
+	ConnectRefused                 // the peer refused the connection
+	ConnectFailed                  // no route, no address, name not found, other connect errors
+	TLSFailed                      // handshake failed
+	Reset                          // connection reset or broken before the response was complete
+	EarlyClose                     // peer closed in the middle of a response
+	InvalidResponse                // not HTTP, contradictory framing, bounds exceeded
+	TimedOutConnect                // connect or TLS time-out
+	TimedOutFirst                  // no first byte in time
+	TimedOut                       // not complete within the request's time-out from its due time
+	Abandoned                      // sent, and given up because the run was stopped
+	UnsentLimit                    // never sent: waited for a connection (limit reached) until its time-out; an error, the user never got an answer
+	UnsentRate                     // never sent: the target's max_rate; the generator's side, no error of the target
+	UnsentStop                     // never sent: the run was stopped
+	UnsentPolicy                   // never sent: the route policy forbade the concrete request
+	NumOutcomes
+)
+
+// String gives the stable word that files use.
+func (o Outcome) String() string {
+	switch o {
+	case Lost:
+		return "lost"
+	case Answered:
+		return "answered"
+	case ConnectRefused:
+		return "connect_refused"
+	case ConnectFailed:
+		return "connect_failed"
+	case TLSFailed:
+		return "tls_failed"
+	case Reset:
+		return "reset"
+	case EarlyClose:
+		return "early_close"
+	case InvalidResponse:
+		return "invalid_response"
+	case TimedOutConnect:
+		return "timeout_connect"
+	case TimedOutFirst:
+		return "timeout_first_byte"
+	case TimedOut:
+		return "timeout"
+	case Abandoned:
+		return "abandoned"
+	case UnsentLimit:
+		return "unsent_limit"
+	case UnsentRate:
+		return "unsent_max_rate"
+	case UnsentStop:
+		return "unsent_stop"
+	case UnsentPolicy:
+		return "unsent_policy"
+	default:
+		return "unknown"
+	}
+}
+
+// Words gives the outcome in words for people.
+func (o Outcome) Words() string {
+	switch o {
+	case Lost:
+		return "lost by a worker"
+	case Answered:
+		return "answered"
+	case ConnectRefused:
+		return "connection refused"
+	case ConnectFailed:
+		return "could not connect"
+	case TLSFailed:
+		return "TLS handshake failed"
+	case Reset:
+		return "connection reset"
+	case EarlyClose:
+		return "closed in the middle of a response"
+	case InvalidResponse:
+		return "invalid response"
+	case TimedOutConnect:
+		return "timed out while connecting"
+	case TimedOutFirst:
+		return "timed out before the first byte"
+	case TimedOut:
+		return "timed out"
+	case Abandoned:
+		return "abandoned at the stop"
+	case UnsentLimit:
+		return "not sent: no connection within the time-out"
+	case UnsentRate:
+		return "not sent: max_rate of the target"
+	case UnsentStop:
+		return "not sent: the run was stopped"
+	case UnsentPolicy:
+		return "not sent: forbidden by the route policy"
+	default:
+		return "unknown"
+	}
+}
+
+// Failed tells whether the arrival failed other than by a time-out.
+func (o Outcome) Failed() bool { return o >= ConnectRefused && o <= InvalidResponse }
+
+// TimedOut tells whether a time-out ended the arrival after its sending had begun.
+func (o Outcome) TimedOut() bool { return o >= TimedOutConnect && o <= TimedOut }
+
+// Unsent tells whether the arrival was held back and never sent.
+func (o Outcome) Unsent() bool { return o >= UnsentLimit && o < NumOutcomes }
+
+// Sent tells whether the arrival was taken to the target: answered, failed, timed out or abandoned.
+func (o Outcome) Sent() bool { return o >= Answered && o <= Abandoned }
+
+// Error tells whether the outcome is an error of its own, whatever the status: every failure, every
+// time-out, and an arrival that got no connection within its time-out. A stop, a declared rate limit
+// and a forbidden request say nothing about the target and are no errors.
+func (o Outcome) Error() bool { return o.Failed() || o.TimedOut() || o == UnsentLimit }
+
+// Response tells whether the outcome counts for the error rate: it is an answer or an error.
+func (o Outcome) Response() bool { return o == Answered || o.Error() }
+
+// Timed tells whether the outcome enters the response time. Answers do, and failures of a connection
+// that was there (reset, early close, invalid response). Time-outs do with their full time, and so
+// does an arrival that waited for a connection until its time-out: leaving out those who waited
+// longest would flatter the percentiles. Refused and failed connections and failed handshakes do not:
+// they end at once, and a dead server would look fast. They count as errors.
+func (o Outcome) Timed() bool {
+	switch o {
+	case Answered, Reset, EarlyClose, InvalidResponse, UnsentLimit:
+		return true
+	default:
+		return o.TimedOut()
+	}
+}
