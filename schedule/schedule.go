@@ -1,5 +1,7 @@
 // Package schedule says when each request is due. A schedule is a pure function of (seed, plan):
-// arrival i has the same due time however many connections, workers or machines compute it.
+// arrival i has the same due time however many connections, workers or machines compute it, on any
+// architecture: every operation on floating-point numbers is one that IEEE 754 defines to the bit,
+// and none can be fused with another.
 package schedule
 
 import "time"
@@ -26,12 +28,27 @@ const (
 	Bursty  Kind = "bursty"
 )
 
-// Open is the plan of an open-loop run's arrivals.
-type Open struct {
-	Kind       Kind
-	Seed       uint64
-	Rate       float64       // arrivals per second, > 0
-	Duration   time.Duration // arrivals are due in [0, Duration)
-	Dispersion float64       // bursty only: index of dispersion of per-second counts, >= 1
-	AtLeast    uint64        // a smoke sends at least this many arrivals, evenly placed if the process gives fewer
+// New gives the whole schedule of an open run from its first arrival. Any number of them can be made;
+// they are independent and equal. It costs nothing that grows with the run, unless AtLeast is set:
+// then arrivals are counted until there are enough.
+func New(o Open) (Schedule, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if !o.reaches(o.AtLeast) {
+		return &spread{n: o.AtLeast, total: uint64(o.Duration)}, nil
+	}
+	if o.Kind == Even {
+		return &even{n: evenCount(o), rate: o.Rate}, nil
+	}
+	return &stream{blocks: newBlocks(o)}, nil
+}
+
+// Count is the number of arrivals of an open run.
+func Count(o Open) (uint64, error) {
+	x, err := NewIndex(o)
+	if err != nil {
+		return 0, err
+	}
+	return x.Count(), nil
 }
