@@ -44,6 +44,11 @@ type Run struct {
 	Routes  []RouteResult     `json:"routes,omitempty"`
 	Series  []Second          `json:"series,omitempty"`
 
+	TotalService *Latency     `json:"total_service,omitempty"`
+	SendDelayP99 float64      `json:"send_delay_p99_ms"`          // judged arrivals of all routes that were written
+	SeriesStep   int          `json:"series_step_s,omitempty"`    // seconds per element of Series; 0 reads as 1
+	Curve        []CurvePoint `json:"percentile_curve,omitempty"` // of all routes, ever finer towards 100%
+
 	Fidelity  []Dimension `json:"fidelity,omitempty"`
 	Limits    []string    `json:"cannot_control,omitempty"` // what this run cannot control or did not measure
 	Reproduce string      `json:"reproduce"`                // the plain command that runs it again
@@ -158,12 +163,20 @@ type Second struct {
 	Valid        uint64            `json:"valid"`
 	Errors       uint64            `json:"errors"`
 	ByClass      map[string]uint64 `json:"errors_by_class,omitempty"`
+	Samples      uint64            `json:"samples"` // behind the percentiles, which have 2 significant digits
 	P50          float64           `json:"p50_ms"`
 	P95          float64           `json:"p95_ms"`
 	P99          float64           `json:"p99_ms"`
 	Max          float64           `json:"max_ms"`
 	SendDelayMax float64           `json:"send_delay_max_ms"`
 	CPU          float64           `json:"generator_cpu_share"` // negative when unmeasured
+}
+
+// CurvePoint is one point of the percentile curve: nearest rank, in milliseconds.
+type CurvePoint struct {
+	Percentile float64 `json:"percentile"` // 0..100
+	Response   float64 `json:"response_ms"`
+	Service    float64 `json:"service_ms"`
 }
 
 // Dimension is one line of the fidelity section (LD-15). State is reproduced, substituted, absent or
