@@ -3,13 +3,12 @@ package schedule
 import (
 	"math"
 	"math/bits"
-	"math/rand/v2"
 )
 
-// source is a counter-based stream of random bits: PCG-DXSM whose start is a hash of (seed, purpose,
-// counter). Any block of the schedule has its own, so that no block needs another. It is a value;
-// copying it remembers the place in the stream.
-type source struct{ pcg rand.PCG }
+// source is a stream of random bits whose start is a hash of (seed, purpose, counter): SplitMix64
+// (Steele, Lea, Flood 2014). Any block of the schedule has its own, so that no block needs another. It
+// is a value; copying it remembers the place in the stream.
+type source struct{ state uint64 }
 
 // Purposes keep the streams of different draws apart.
 const (
@@ -17,16 +16,21 @@ const (
 	forGamma    = 2
 )
 
+const golden = 0x9e3779b97f4a7c15
+
 func newSource(seed, purpose, counter uint64) source {
-	var s source
-	k := mix(seed + 0x9e3779b97f4a7c15*purpose)
-	s.pcg.Seed(mix(k^counter), mix(k+mix(counter)))
-	return s
+	return source{mix(mix(mix(seed+golden)+purpose*golden) + counter*golden)}
 }
 
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection that avalanches.
+// next gives 64 random bits.
+func (s *source) next() uint64 {
+	s.state += golden
+	return mix(s.state)
+}
+
+// mix is SplitMix64's output function: a bijection in which every bit of x moves every bit of the
+// result.
 func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
@@ -34,7 +38,7 @@ func mix(x uint64) uint64 {
 
 // uniform is in (0, 1): the middle of one of 2^52 equal cells, so that it is never 0 or 1 and exact.
 func (s *source) uniform() float64 {
-	return (float64(s.pcg.Uint64()>>12) + 0.5) * (1.0 / (1 << 52))
+	return (float64(s.next()>>12) + 0.5) * (1.0 / (1 << 52))
 }
 
 // exponential has mean 1.
@@ -129,13 +133,10 @@ func (s *source) poissonByRejection(mean float64) uint64 {
 // x = 2^e m, m in [sqrt(1/2), sqrt(2)), ln m = 2 artanh((m-1)/(m+1)) by its series. math.Log is not
 // used because it may differ in the last bit from one architecture to another.
 func ln(x float64) float64 {
-	b := math.Float64bits(x)
+	const one, root = 0x3ff0000000000000, 0x3fe6a09e667f3bcd // the bits of 1 and of sqrt(1/2)
+	b := math.Float64bits(x) + (one - root)                  // so that the exponent turns over at sqrt(1/2)
 	e := int64(b>>52) - 1023
-	m := math.Float64frombits(b&(1<<52-1) | 1023<<52)
-	if m > math.Sqrt2 {
-		m *= 0.5
-		e++
-	}
+	m := math.Float64frombits(b&(1<<52-1) + root)
 	s := (m - 1) / (m + 1)
 	z := float64(s * s) // at most 0.0295: eleven terms leave less than 1e-18
 	z2 := float64(z * z)
