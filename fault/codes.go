@@ -17,6 +17,7 @@ const (
 	MAN004 Code = "MAN-004"
 	MAN005 Code = "MAN-005"
 	MAN006 Code = "MAN-006"
+	MAN007 Code = "MAN-007"
 
 	TRF001 Code = "TRF-001"
 	TRF002 Code = "TRF-002"
@@ -30,12 +31,15 @@ const (
 	ENV006 Code = "ENV-006"
 	ENV007 Code = "ENV-007"
 	ENV008 Code = "ENV-008"
+	ENV009 Code = "ENV-009"
+	ENV010 Code = "ENV-010"
 
 	GEN001 Code = "GEN-001"
 	GEN002 Code = "GEN-002"
 	GEN003 Code = "GEN-003"
 	GEN004 Code = "GEN-004"
 	GEN005 Code = "GEN-005"
+	GEN006 Code = "GEN-006"
 
 	EVD001 Code = "EVD-001"
 	EVD002 Code = "EVD-002"
@@ -84,6 +88,12 @@ var catalogue = [...]Entry{
 	{ENV008, Dependency, "a revision could not be checked out",
 		"git could not give a work tree of the revision that was asked for.",
 		"Check the name with `git rev-parse`, and that the folder is a git repository."},
+	{ENV009, Dependency, "the port of a service is taken",
+		"A service declares a fixed port, and another process listens on it already.",
+		"End that process, or remove `port` so that a free one is chosen."},
+	{ENV010, Dependency, "the ledger of environments cannot be written",
+		"Every resource is journalled under `.seatrial/environments` before it is made, so nothing is started without it.",
+		"Free space, or make the project folder writable."},
 	{EVD001, Dependency, "the evidence could not be written",
 		"A file of the run folder could not be written, so there is no verdict.",
 		"Free space in, or choose another folder with --run-dir; then run again."},
@@ -108,6 +118,9 @@ var catalogue = [...]Entry{
 	{GEN005, Unproved, "this run cannot tell",
 		"The limit lies inside the interval of what was measured, or the sample is too small to have one. That is never a pass.",
 		"Send for longer or at a higher rate, or run on a quieter machine."},
+	{GEN006, Unproved, "nothing is enabled",
+		"The command runs what the manifest enables, and it enables nothing. Nothing was run, so nothing was proved.",
+		"Enable a part in the manifest, or ask for it by flag."},
 	{LOD001, Refused, "the target is not an environment this engine created",
 		"Load goes to environments that Seatrial brought up itself, proved by the ledger and the service's own port, or to targets that the manifest lists. Nothing was sent.",
 		"Run it against an environment (`seatrial env up`), or list a loopback URL under `targets:` with `max_rate`."},
@@ -147,6 +160,9 @@ var catalogue = [...]Entry{
 	{MAN006, Manifest, "p95_increase has nothing to compare against",
 		"The load source carries no durations and no traffic profile is declared, so the threshold could never fire.",
 		"Remove `p95_increase`, declare `load.traffic.profile`, or use the source `otel`."},
+	{MAN007, Manifest, "this build cannot do that yet",
+		"The key belongs to Seatrial's manifest, but this build cannot act on it. It is refused rather than ignored.",
+		"Remove the key for now, or use a later build."},
 	{TRF001, Dependency, "the traffic source cannot be read",
 		"A path does not exist, a glob matches nothing, or a file cannot be opened or decompressed.",
 		"Check the path; it is relative to the folder of the manifest."},

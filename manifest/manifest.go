@@ -1,5 +1,6 @@
 // Package manifest holds the words that a person writes in seatrial.yaml: typed, with defaults
-// filled in, without behaviour. Reading, positions and refusals are in read.go.
+// filled in, without behaviour. Reading, positions and refusals are in read.go and its neighbours;
+// the struct tags below are also what the JSON Schema and docs/manifest.md are made from.
 package manifest
 
 import "time"
@@ -7,55 +8,67 @@ import "time"
 // Version is the manifest version that this build reads.
 const Version = 1
 
+// File is the name under which a manifest is looked for in a folder.
+const File = "seatrial.yaml"
+
+// The load sources that this build reads.
+const (
+	SourceOTel      = "otel"
+	SourceAccessLog = "access_log"
+	SourceNone      = "none"
+)
+
 // Manifest is the effective configuration: what was written, with every default filled in.
 type Manifest struct {
-	Version  int                `yaml:"version"`
-	Name     string             `yaml:"name"` // default: the folder's name
-	Services map[string]Service `yaml:"services"`
-	Targets  map[string]Target  `yaml:"targets"`
-	Load     Load               `yaml:"load"`
+	Version  int                `yaml:"version" jsonschema:"enum=1,default=1" jsonschema_description:"Version of the manifest's own shape."`
+	Name     string             `yaml:"name" jsonschema_description:"Name of the project in reports; default: the name of the manifest's folder."`
+	Services map[string]Service `yaml:"services" jsonschema_description:"The processes that make up an environment, by name."`
+	Targets  map[string]Target  `yaml:"targets" jsonschema_description:"Places outside an environment that load may go to, by name."`
+	Load     Load               `yaml:"load" jsonschema_description:"What is sent, how much of it, and what must hold."`
 
 	Dir     string            `yaml:"-"` // absolute folder of the manifest
 	Origins map[string]Origin `yaml:"-"` // by dotted path, e.g. "load.thresholds.error_rate": where each value came from
+
+	src source // for positions in the problems that later stages find
 }
 
 // Origin tells where a value came from.
 type Origin struct {
 	From   string // "default", "manifest", "flag"
 	Line   int    // 1-based, 0 unless From is "manifest"
-	Column int
-	Why    string // for defaults: why this one, e.g. "source otel carries durations"
+	Column int    // 1-based, in characters
+	Why    string // for defaults: why this one, e.g. "source otel carries durations"; for flags: the flag
 }
 
 // Service is one process of the environment (EN-1). Run and Build are shell command lines; ${PORT},
 // ${service.NAME.url} and ${env:NAME} are substituted in Run, Build and Env.
 type Service struct {
-	Build     string            `yaml:"build"`
-	Run       string            `yaml:"run"`
-	Port      int               `yaml:"port"` // 0: a free one is chosen
-	Health    Health            `yaml:"health"`
-	Env       map[string]string `yaml:"env"`
-	DependsOn []string          `yaml:"depends_on"`
-	Replicas  int               `yaml:"replicas"` // default 1
-	Resources Resources         `yaml:"resources"`
+	Build     string            `yaml:"build" jsonschema_description:"Shell command that builds the service, in the manifest's folder; empty: nothing to build."`
+	Run       string            `yaml:"run" jsonschema:"required" jsonschema_description:"Shell command that runs the service. ${PORT}, ${service.NAME.url} and ${env:NAME} are substituted."`
+	Port      int               `yaml:"port" jsonschema:"minimum=0,maximum=65535,default=0" jsonschema_description:"Port the service listens on; 0: a free one is chosen and given as ${PORT}."`
+	Health    Health            `yaml:"health" jsonschema_description:"How the service is known to be ready: a path, or a mapping."`
+	Env       map[string]string `yaml:"env" seatrial:"text" jsonschema_description:"Environment variables; the same substitutions as in run."`
+	DependsOn []string          `yaml:"depends_on" jsonschema_description:"Services that must be ready before this one starts."`
+	Replicas  int               `yaml:"replicas" jsonschema:"minimum=1,maximum=1000,default=1" jsonschema_description:"How many copies run."`
+	Resources Resources         `yaml:"resources" jsonschema_description:"What the service may use."`
 }
 
 // Health is how a service is known to be ready. Written as a path ("/healthz") or as a mapping.
 type Health struct {
-	Path    string        `yaml:"path"`    // default "/"
-	Timeout time.Duration `yaml:"timeout"` // default 60s
+	Path    string        `yaml:"path" jsonschema:"default=/" jsonschema_description:"Path that answers 2xx once the service is ready."`
+	Timeout time.Duration `yaml:"timeout" jsonschema:"default=60s" jsonschema_description:"How long to wait for it."`
 }
 
 // Resources are what a service may use.
 type Resources struct {
-	CPU    float64 `yaml:"cpu"`    // cores; 0: no limit
-	Memory string  `yaml:"memory"` // e.g. "512MiB"; empty: no limit
+	CPU    float64 `yaml:"cpu" jsonschema:"minimum=0,default=0" jsonschema_description:"Cores; 0: no limit."`
+	Memory string  `yaml:"memory" jsonschema_description:"Memory, such as 512MiB; empty: no limit."`
 }
 
 // Target is an admitted target (SA-2). In this version only loopback URLs are admitted.
 type Target struct {
-	URL     string `yaml:"url"`
-	MaxRate Rate   `yaml:"max_rate"`
+	URL     string `yaml:"url" jsonschema:"required" jsonschema_description:"Scheme, host and port, such as http://127.0.0.1:8080; only loopback addresses are admitted in this version."`
+	MaxRate Rate   `yaml:"max_rate" jsonschema:"required" jsonschema_description:"The most requests per second that may be sent there, over all workers."`
 }
 
 // Rate is requests per second, written "500/s", "30/m" or a bare number per second.
@@ -63,85 +76,85 @@ type Rate float64
 
 // Load is the load block.
 type Load struct {
-	Enabled      bool          `yaml:"enabled"`
-	Source       string        `yaml:"source"` // otel, access_log, none (default)
-	SourceConfig SourceConfig  `yaml:"source_config"`
-	Target       string        `yaml:"target"`   // a name under services or targets; default: the only one
-	Scale        float64       `yaml:"scale"`    // default 1 (smoke: 0.1, but 1 under source none)
-	Rate         Rate          `yaml:"rate"`     // 0: production's rate x scale
-	Duration     time.Duration `yaml:"duration"` // default 60s
-	Warmup       time.Duration `yaml:"warmup"`   // default 5s
-	Arrivals     string        `yaml:"arrivals"` // poisson (default), even, bursty
-	Seed         uint64        `yaml:"seed"`     // default 1
+	Enabled      bool          `yaml:"enabled" jsonschema:"default=false" jsonschema_description:"Whether ci runs load."`
+	Source       string        `yaml:"source" jsonschema:"enum=otel,enum=access_log,enum=none,default=none" jsonschema_description:"Where the shape of the traffic comes from."`
+	SourceConfig SourceConfig  `yaml:"source_config" jsonschema_description:"Where the source's files are."`
+	Target       string        `yaml:"target" jsonschema_description:"A name under services or targets; default: the only one."`
+	Scale        float64       `yaml:"scale" jsonschema:"default=1" jsonschema_description:"Share of production's rate to send; a smoke uses 0.1, but 1 under source none."`
+	Rate         Rate          `yaml:"rate" jsonschema:"default=0" jsonschema_description:"Requests per second in place of production's rate times scale; 0: not set."`
+	Duration     time.Duration `yaml:"duration" jsonschema:"default=60s" jsonschema_description:"Length of the judged part of a run."`
+	Warmup       time.Duration `yaml:"warmup" jsonschema:"default=5s" jsonschema_description:"Length of the part that is sent first and not judged; a smoke has none."`
+	Arrivals     string        `yaml:"arrivals" jsonschema:"enum=poisson,enum=even,enum=bursty,default=poisson" jsonschema_description:"The arrival process."`
+	Seed         uint64        `yaml:"seed" jsonschema:"default=1" jsonschema_description:"The same seed gives the same sequence of requests."`
 
-	Timeout          time.Duration `yaml:"timeout"`            // default 10s, from the due time
-	ConnectTimeout   time.Duration `yaml:"connect_timeout"`    // default: timeout
-	TLSTimeout       time.Duration `yaml:"tls_timeout"`        // default: timeout
-	FirstByteTimeout time.Duration `yaml:"first_byte_timeout"` // default: timeout
-	MaxConnections   int           `yaml:"max_connections"`    // default 1000
+	Timeout          time.Duration `yaml:"timeout" jsonschema:"default=10s" jsonschema_description:"Per request, from its due time."`
+	ConnectTimeout   time.Duration `yaml:"connect_timeout" jsonschema_description:"For opening a connection; default: timeout."`
+	TLSTimeout       time.Duration `yaml:"tls_timeout" jsonschema_description:"For the TLS handshake; default: timeout."`
+	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" jsonschema_description:"For the first byte of the response; default: timeout."`
+	MaxConnections   int           `yaml:"max_connections" jsonschema:"minimum=1,maximum=1000000,default=1000" jsonschema_description:"Connections open at once."`
 
-	SafeRoutes   []string   `yaml:"safe_routes"`
-	UnsafeRoutes []string   `yaml:"unsafe_routes"`
-	Traffic      Traffic    `yaml:"traffic"`
-	Thresholds   Thresholds `yaml:"thresholds"`
-	Abort        Abort      `yaml:"abort"`
+	SafeRoutes   []string   `yaml:"safe_routes" jsonschema_description:"What may be sent: METHOD /path, where * is one segment and ** the rest. Every route is unsafe until it is named."`
+	UnsafeRoutes []string   `yaml:"unsafe_routes" jsonschema_description:"What is never sent, whatever safe_routes says."`
+	Traffic      Traffic    `yaml:"traffic" jsonschema_description:"The committed traffic profile."`
+	Thresholds   Thresholds `yaml:"thresholds" jsonschema_description:"The limits that are judged."`
+	Abort        Abort      `yaml:"abort" jsonschema_description:"When a run ends early."`
 
-	Headers map[string]string           `yaml:"headers"`
-	Auth    *Auth                       `yaml:"auth"`
-	Host    string                      `yaml:"host"`
-	Trace   float64                     `yaml:"trace"`  // share of requests whose traceparent is marked sampled; default 0
-	Params  map[string]map[string]Param `yaml:"params"` // "GET /orders/{id}": {id: ...}
+	Headers map[string]string           `yaml:"headers" seatrial:"text" jsonschema_description:"Headers of every request; ${env:NAME} is substituted."`
+	Auth    *Auth                       `yaml:"auth" jsonschema_description:"Credentials of every request; never stored."`
+	Host    string                      `yaml:"host" jsonschema_description:"Host header; default: the target's own."`
+	Trace   float64                     `yaml:"trace" jsonschema:"minimum=0,maximum=1,default=0" jsonschema_description:"Share of requests whose traceparent is marked sampled."`
+	Params  map[string]map[string]Param `yaml:"params" jsonschema_description:"Values for placeholders, by route and placeholder."`
 }
 
 // SourceConfig tells where the source's files are. Path is one path or glob or a list of them;
 // "-" is standard input.
 type SourceConfig struct {
-	Path   []string `yaml:"path"`
-	Format string   `yaml:"format"` // empty: recognised by content
+	Path   []string `yaml:"path" seatrial:"one_or_many" jsonschema_description:"A path or glob, or a list of them, relative to the manifest's folder; - is standard input."`
+	Format string   `yaml:"format" jsonschema:"enum=,enum=common,enum=combined,enum=vhost_combined" jsonschema_description:"Format of an access log; empty: recognised by its content."`
 }
 
 // Traffic names the committed profile.
 type Traffic struct {
-	Profile string        `yaml:"profile"`
-	MaxAge  time.Duration `yaml:"max_age"` // default 336h
-	Routes  []string      `yaml:"routes"`  // templates that win over shape and cardinality (TR-22)
+	Profile string        `yaml:"profile" jsonschema_description:"Path of the profile that traffic record wrote, relative to the manifest's folder."`
+	MaxAge  time.Duration `yaml:"max_age" jsonschema:"default=336h" jsonschema_description:"A profile older than this is refused."`
+	Routes  []string      `yaml:"routes" jsonschema_description:"Path templates, such as /shop/{category}/{slug}, that win over what is recognised."`
 }
 
 // Thresholds are the declared limits. P95Increase is nil when it is neither set nor defaulted.
 type Thresholds struct {
-	P95Increase         *float64 `yaml:"p95_increase"`
-	ErrorRate           *float64 `yaml:"error_rate"`            // default 0.01
-	ClientErrorIncrease *float64 `yaml:"client_error_increase"` // default 0.05
+	P95Increase         *float64 `yaml:"p95_increase" jsonschema:"minimum=0,maximum=1000" jsonschema_description:"How much slower than its baseline a route's p95 may be, as a share; default: 0.25 under source otel, else none."`
+	ErrorRate           *float64 `yaml:"error_rate" jsonschema:"minimum=0,maximum=1,default=0.01" jsonschema_description:"The share of requests that may fail."`
+	ClientErrorIncrease *float64 `yaml:"client_error_increase" jsonschema:"minimum=0,maximum=1,default=0.05" jsonschema_description:"How far a route's share of 4xx may exceed production's, in absolute points."`
 }
 
 // Abort ends a run early (LD-9).
 type Abort struct {
-	ErrorRate float64       `yaml:"error_rate"` // default 0.5
-	For       time.Duration `yaml:"for"`        // default 30s
+	ErrorRate float64       `yaml:"error_rate" jsonschema:"minimum=0,maximum=1,default=0.5" jsonschema_description:"The run ends early when the error rate stays over this share."`
+	For       time.Duration `yaml:"for" jsonschema:"default=30s" jsonschema_description:"For how long it must stay over it."`
 }
 
 // Auth is sent with each request and never stored. Exactly one of Bearer and Basic is set.
 type Auth struct {
-	Bearer *Secret `yaml:"bearer"` // the token
-	Basic  *Secret `yaml:"basic"`  // "user:password"
+	Bearer *Secret `yaml:"bearer" jsonschema_description:"Where the bearer token is."`
+	Basic  *Secret `yaml:"basic" jsonschema_description:"Where user:password is."`
 }
 
 // Secret is read from an environment variable or a file, never from the manifest itself.
 type Secret struct {
-	Env  string `yaml:"env"`
-	File string `yaml:"file"`
+	Env  string `yaml:"env" jsonschema_description:"Name of an environment variable."`
+	File string `yaml:"file" jsonschema_description:"Path of a file, relative to the manifest's folder; one final newline is cut."`
 }
 
 // Param gives values for one placeholder; exactly one of Values, File and Int is set (TR-51).
 type Param struct {
-	Values []string  `yaml:"values"`
-	File   string    `yaml:"file"` // one value per line
-	Int    *IntRange `yaml:"int"`
-	Pick   string    `yaml:"pick"` // uniform (default), zipf
+	Values []string  `yaml:"values" seatrial:"text" jsonschema_description:"The values themselves."`
+	File   string    `yaml:"file" jsonschema_description:"Path of a file with one value on each line."`
+	Int    *IntRange `yaml:"int" jsonschema_description:"Whole numbers from min to max."`
+	Pick   string    `yaml:"pick" jsonschema:"enum=uniform,enum=zipf,default=uniform" jsonschema_description:"How values are picked."`
 }
 
 // IntRange is inclusive on both ends.
 type IntRange struct {
-	Min int64 `yaml:"min"`
-	Max int64 `yaml:"max"`
+	Min int64 `yaml:"min" jsonschema:"required" jsonschema_description:"Least value."`
+	Max int64 `yaml:"max" jsonschema:"required" jsonschema_description:"Greatest value."`
 }
