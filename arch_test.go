@@ -10,6 +10,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io"
 	"io/fs"
 	"os"
@@ -222,14 +223,17 @@ type source struct {
 }
 
 // sources parses every Go file that is no test.
-func sources(t *testing.T) []source {
+func sources(t *testing.T) []source { return sourcesOf(t, token.NewFileSet()) }
+
+// sourcesOf is sources with the caller's positions.
+func sourcesOf(t *testing.T, fset *token.FileSet) []source {
 	t.Helper()
 	var all []source
 	files(t, func(name string) {
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			return
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.FromSlash(name), nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(fset, filepath.FromSlash(name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Errorf("%v", err)
 			return
@@ -322,6 +326,125 @@ func TestNothingHappensOnImport(t *testing.T) {
 				t.Errorf("%s has an init function", s.name)
 			}
 		}
+	}
+}
+
+// TestPackageVariablesStay checks that no function assigns to, or takes the address of, a variable of
+// its package, and that none is a lock or a counter: state belongs to a value that somebody made.
+// A variable that only the linker sets, and tables, are fine.
+func TestPackageVariablesStay(t *testing.T) {
+	packages := map[string][]*ast.File{}
+	fset := token.NewFileSet()
+	for _, s := range sourcesOf(t, fset) {
+		packages[path.Dir(s.name)] = append(packages[path.Dir(s.name)], s.file)
+	}
+	for dir, parsed := range packages {
+		info := types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
+		// Imports stay unknown, which is fine: only names of the package itself are looked at.
+		conf := types.Config{Importer: noImports{}, Error: func(error) {}}
+		pkg, _ := conf.Check(dir, fset, parsed, &info)
+		for _, f := range parsed {
+			for _, at := range mutations(f, pkg, &info) {
+				t.Errorf("%s: a package variable is changed or shared", fset.Position(at))
+			}
+		}
+	}
+}
+
+// noImports is an importer that knows nothing.
+type noImports struct{}
+
+// Import implements types.Importer.
+func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not imported") }
+
+// mutations finds where a file changes a variable of its package, takes its address, or declares one
+// that is a lock or a counter.
+func mutations(f *ast.File, pkg *types.Package, info *types.Info) []token.Pos {
+	var found []token.Pos
+	check := func(e ast.Expr) {
+		if id := root(e); id != nil {
+			if v, ok := info.Uses[id].(*types.Var); ok && v.Parent() == pkg.Scope() {
+				found = append(found, e.Pos())
+			}
+		}
+	}
+	for _, d := range f.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
+			for _, spec := range g.Specs {
+				if sel, ok := spec.(*ast.ValueSpec).Type.(*ast.SelectorExpr); ok {
+					if id, ok := sel.X.(*ast.Ident); ok && (id.Name == "sync" || id.Name == "atomic") {
+						found = append(found, spec.Pos())
+					}
+				}
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, e := range n.Lhs {
+				check(e)
+			}
+		case *ast.IncDecStmt:
+			check(n.X)
+		case *ast.UnaryExpr:
+			if n.Op == token.AND {
+				check(n.X)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// root is the variable that an expression such as v.f[i] starts from.
+func root(e ast.Expr) *ast.Ident {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e
+	case *ast.SelectorExpr:
+		return root(e.X)
+	case *ast.IndexExpr:
+		return root(e.X)
+	case *ast.StarExpr:
+		return root(e.X)
+	case *ast.ParenExpr:
+		return root(e.X)
+	}
+	return nil
+}
+
+func TestMutationsSeesTheMistakes(t *testing.T) {
+	const code = `package p
+import "sync"
+var table = map[string]int{"a": 1}
+var n int
+var mu sync.Mutex
+type s struct{ n int }
+func f(x *s) int {
+	n := table["a"] // a local n
+	n++
+	x.n = n
+	return len(table)
+}
+func g() { n++ }
+func h() { table["b"] = 2 }
+func i() *int { return &n }
+`
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "p.go", code, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
+	conf := types.Config{Importer: noImports{}, Error: func(error) {}}
+	pkg, _ := conf.Check("p", fset, []*ast.File{f}, &info)
+	var lines []int
+	for _, at := range mutations(f, pkg, &info) {
+		lines = append(lines, fset.Position(at).Line)
+	}
+	if want := []int{5, 13, 14, 15}; !slices.Equal(lines, want) {
+		t.Errorf("found lines %v; want %v", lines, want)
 	}
 }
 

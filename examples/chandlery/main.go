@@ -51,8 +51,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, er
 	return serve(ctx, lis, srv)
 }
 
-// drain is how long requests that are being answered may take after the signal to stop.
-const drain = 5 * time.Second
+// drain is how long requests that are being answered may take after the signal to stop; those that
+// take longer are cut.
+const drain = 3 * time.Second
 
 // serve answers on lis until ctx ends. Requests that a lock-up holds are let go first, since they
 // would hold up the drain.
@@ -67,10 +68,9 @@ func serve(ctx context.Context, lis net.Listener, srv *Server) error {
 		srv.Release()
 		grace, cancel := context.WithTimeout(context.Background(), drain)
 		defer cancel()
-		err = h.Shutdown(grace)
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
+		if err = h.Shutdown(grace); errors.Is(err, context.DeadlineExceeded) {
+			err = nil
+		}
 	}
 	return errors.Join(err, h.Close(), srv.Close())
 }
