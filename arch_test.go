@@ -456,7 +456,7 @@ func TestGlossaryNamesFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := map[string]bool{}
-	row := regexp.MustCompile("(?m)^\\| ([^|]+) \\| [^|]+ \\| ([^|]+) \\|$")
+	row := regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]+ \| ([^|]+) \|$`)
 	link := regexp.MustCompile(`\]\(\.\./([^)#]+)[^)]*\)`)
 	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		if m[1] == "word" {
