@@ -41,8 +41,9 @@ test: setup check test-race ## everything that must hold before a change is merg
 test-race: setup ## the concurrent packages under the race detector
 	CGO_ENABLED=1 go test -race -short $$(go list -e $(RACE))
 
-test-long: setup ## the full sizes of the statistical and timing tests
+test-long: setup ## the full sizes of the statistical and timing tests, and every fuzz target for a while
 	SEATRIAL_LONG=1 go test -timeout 60m ./...
+	./scripts/fuzz.sh 30s
 
 check: generated lint vuln ## format, vet, lint, vulnerabilities, generated files
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
