@@ -277,15 +277,15 @@ func (t *Tally) Check() error {
 	if err := t.Warmup.Balanced("warm-up"); err != nil {
 		return err
 	}
-	if err := t.Judged.Balanced("all routes"); err != nil {
-		return err
-	}
 	var sum Account
 	for i := range t.Routes {
 		if err := t.Routes[i].check(fmt.Sprintf("route %d", i)); err != nil {
 			return err
 		}
 		sum.merge(t.Routes[i].Account)
+	}
+	if err := t.Judged.Balanced("all routes"); err != nil {
+		return err
 	}
 	if sum != t.Judged {
 		return fault.New(fault.GEN002, "all routes: the routes sum up to %+v, the total says %+v", sum, t.Judged)
