@@ -175,7 +175,7 @@ func (Provider) Prove(token string, r env.Resource, addr netip.AddrPort) error {
 		return err
 	}
 	ours := family(procs, token, r)
-	if !ours.marked(r.Process.PID) {
+	if !ours.marked() {
 		// A ledger that was written by someone else could name any process.
 		return fmt.Errorf("process %d does not carry this environment's token", r.Process.PID)
 	}
@@ -271,7 +271,16 @@ func (c clan) list() []stat {
 	return out
 }
 
-func (c clan) marked(pid int) bool { return c.token != "" && c.members[pid].token == c.token }
+// marked tells whether a member carries the token. One is enough: a program that rewrites its own
+// title may have lost its markers.
+func (c clan) marked() bool {
+	for _, s := range c.members {
+		if c.token != "" && s.token == c.token {
+			return true
+		}
+	}
+	return false
+}
 
 // family finds the processes of r. Session and descent count only while the process that was started
 // runs as it was started: afterwards its number may mean another session.

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package envtest
+
+import "os/exec"
+
+func leaveSession(*exec.Cmd) {}
