@@ -100,6 +100,6 @@ func (b *blocks) draw(k uint64) block {
 func (x *block) next() time.Duration {
 	x.left--
 	x.sum += x.rng.exponential()
-	at := uint64(x.length * (x.sum / x.total))
-	return time.Duration(x.start + min(at, uint64(x.length)-1))
+	at := int64(float64(x.length * (x.sum / x.total)))
+	return time.Duration(x.start) + time.Duration(min(at, int64(x.length)-1))
 }

@@ -38,7 +38,7 @@ func mix(x uint64) uint64 {
 
 // uniform is in (0, 1): the middle of one of 2^52 equal cells, so that it is never 0 or 1 and exact.
 func (s *source) uniform() float64 {
-	return (float64(s.next()>>12) + 0.5) * (1.0 / (1 << 52))
+	return float64((float64(s.next()>>12) + 0.5) * (1.0 / (1 << 52)))
 }
 
 // exponential has mean 1.
@@ -47,7 +47,7 @@ func (s *source) exponential() float64 { return -ln(s.uniform()) }
 // normal has mean 0 and variance 1 (Marsaglia's polar method; the second value is dropped).
 func (s *source) normal() float64 {
 	for {
-		u, v := 2*s.uniform()-1, 2*s.uniform()-1
+		u, v := float64(2*s.uniform())-1, float64(2*s.uniform())-1
 		q := float64(u*u) + float64(v*v)
 		if q > 0 && q < 1 {
 			return float64(u * math.Sqrt(float64(-2*ln(q))/q))
