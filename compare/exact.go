@@ -54,9 +54,3 @@ func Holm(p []float64, alpha float64) []bool {
 	}
 	return rejected
 }
-
-// ShareHolds tells whether good of n is at least the share p, in integers: good/n >= p (CO-16). It is
-// false for n = 0: absent data never passes.
-func ShareHolds(good, n uint64, p Fraction) bool {
-	return n > 0 && good >= Rank(n, p)
-}

@@ -91,29 +91,6 @@ func TestOrderBandCovers(t *testing.T) {
 	}
 }
 
-func TestCountGateEqualsNearestRank(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for range 60_000 {
-		n := 1 + rng.IntN(120)
-		p := []Fraction{P50, P95, P99, {9, 10}}[rng.IntN(4)]
-		xs := make([]int, n)
-		good := uint64(0)
-		limit := rng.IntN(50)
-		for i := range xs {
-			xs[i] = rng.IntN(50)
-			if xs[i] <= limit {
-				good++
-			}
-		}
-		slices.Sort(xs)
-		byRank := xs[Rank(uint64(n), p)-1] <= limit
-		byProduct := good*p.Den >= uint64(n)*p.Num
-		if got := ShareHolds(good, uint64(n), p); got != byRank || got != byProduct {
-			t.Fatalf("n=%d p=%v good=%d: gate %v, rank %v, product %v", n, p, good, got, byRank, byProduct)
-		}
-	}
-}
-
 func TestFisherKnownValues(t *testing.T) {
 	// Fisher's tea: 3 of 4 against 1 of 4 is 17/70.
 	if got, want := FisherGreater(3, 4, 1, 4), 17.0/70; math.Abs(got-want) > 1e-12 {

@@ -1,0 +1,174 @@
+// Package cli is the command line: one file per command, and the only place that knows exit numbers.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"seatrial/fault"
+)
+
+// Version is the version of this build; the release build sets it.
+var Version = "dev"
+
+// Process is what the command line needs of its process.
+type Process struct {
+	Args     []string
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	Exit     func(int) // ends the process at once, for a second interrupt
+}
+
+// app carries the global flags and the process to the commands.
+type app struct {
+	Process
+	dir     string
+	output  string
+	noColor bool
+	quiet   bool
+	verbose bool
+	runDir  string
+	// done is the exit that a finished command asks for, when it ended without an error.
+	done int
+}
+
+// Main runs one command and gives its exit number.
+func Main(p Process) int {
+	a := &app{Process: p}
+	ctx, stop := interruptible(p)
+	defer stop()
+	root := a.root()
+	root.SetArgs(p.Args)
+	root.SetIn(p.In)
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
+	if err := root.ExecuteContext(ctx); err != nil {
+		return a.fail(err)
+	}
+	return a.done
+}
+
+// interruptible gives a context that the first interrupt cancels; the second ends the process at
+// once, leaving the evidence marked incomplete (SA-4).
+func interruptible(p Process) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	stopped := make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stopped:
+				return
+			case <-signals:
+				if n > 0 {
+					p.Exit(exitCancelled)
+				}
+				cancel()
+			}
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); close(stopped); cancel() }
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "seatrial",
+		Short: "Production-shaped load that ends in a verdict",
+		Long: `Seatrial turns real traffic into a profile, brings your application up, sends it
+requests when production would, and answers: pass, fail, blocked or unverified.`,
+		Example:       "  seatrial init\n  seatrial traffic record --from access.log\n  seatrial run",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          noArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return a.checkGlobals()
+		},
+	}
+	f := root.PersistentFlags()
+	f.StringVarP(&a.dir, "directory", "C", ".", "run as if started in `DIR`")
+	f.StringVarP(&a.output, "output", "o", "text", "`text` or json")
+	f.BoolVar(&a.noColor, "no-color", false, "no colours (also: NO_COLOR)")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print the result only")
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "print causes of errors too")
+	f.StringVar(&a.runDir, "run-dir", "", "folder of the run folders (default .seatrial/runs)")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%s", strings.TrimSuffix(err.Error(), ".")).WithNext("Run `%s --help`; it ends with a worked example.", c.CommandPath())
+	})
+	root.AddCommand(a.initCommand(), a.demoCommand(), a.doctorCommand(), a.explainCommand(), a.schemaCommand(),
+		a.trafficCommand(), a.envCommand(), a.runCommand(), a.smokeCommand(), a.ciCommand(), a.reportCommand(),
+		a.versionCommand(), a.docsCommand())
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+func (a *app) checkGlobals() error {
+	if a.output != "text" && a.output != "json" {
+		return usage("the output format %q is not known; it is text or json", a.output)
+	}
+	dir, err := filepath.Abs(a.dir)
+	if err != nil {
+		return usage("the folder %q of -C cannot be used", a.dir).Because(err)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return usage("the folder %q of -C does not exist", a.dir)
+	}
+	a.dir = dir
+	a.noColor = a.noColor || a.Getenv("NO_COLOR") != ""
+	if a.runDir == "" {
+		a.runDir = filepath.Join(a.dir, ".seatrial", "runs")
+	}
+	return nil
+}
+
+func usage(format string, args ...any) *fault.Error { return fault.New(fault.CLI001, format, args...) }
+
+// noArgs refuses arguments with our own words.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if c.HasSubCommands() {
+		e := usage("%s has no command %q", c.CommandPath(), args[0])
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			e = e.WithNext("Did you mean `%s %s`?", c.CommandPath(), near[0])
+		}
+		return e
+	}
+	return usage("%s takes no argument, and got %q", c.CommandPath(), args[0])
+}
+
+// atMost refuses more than n arguments with our own words.
+func atMost(n int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usage("%s takes at most %d argument(s), and got %d", c.CommandPath(), n, len(args))
+		}
+		return nil
+	}
+}
+
+// group is a command that only holds others.
+func group(use, short, example string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Example: example, Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(subs...)
+	return c
+}
+
+func (a *app) json() bool { return a.output == "json" }
+
+func cancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

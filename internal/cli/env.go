@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"seatrial/internal/env"
+	"seatrial/internal/env/process"
+	"seatrial/internal/env/worktree"
+)
+
+func (a *app) envCommand() *cobra.Command {
+	return group("env", "Bring environments up and down", "  seatrial env up\n  seatrial env list\n  seatrial env down",
+		a.envUp(), a.envDown(), a.envList(), a.envLogs(), a.envPrune())
+}
+
+func (a *app) envUp() *cobra.Command {
+	var name string
+	var ttl time.Duration
+	c := &cobra.Command{
+		Use: "up", Short: "Build and start the manifest's services, and leave them up",
+		Long: `up builds and starts every service of the manifest, each on a free port, and waits until its
+health path answers. The environment stays up until env down. run --env NAME sends load at it.`,
+		Example: "  seatrial env up\n  seatrial env up --name shop --ttl 2h",
+		Args:    noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			m, err := a.readManifest()
+			if err != nil {
+				return err
+			}
+			revision, dirty := worktree.Describe(a.dir)
+			e, err := env.Up(c.Context(), env.Config{Dir: a.dir, Name: nameOr(name, m.Name), Services: m.Services, Keep: true,
+				Provider: process.New(), TTL: ttl, Revision: revision, Dirty: dirty, Out: a.progress()})
+			if err != nil {
+				return err
+			}
+			if err := e.Release(); err != nil {
+				return err
+			}
+			if a.json() {
+				a.printJSON(e.Info())
+				return nil
+			}
+			return printEnvironments(a.Out, []env.Info{e.Info()})
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "name of the environment (default: the manifest's name): `NAME`")
+	c.Flags().DurationVar(&ttl, "ttl", 0, "env prune removes it after this long: `D`")
+	return c
+}
+
+func nameOr(name, fallback string) string {
+	if name != "" {
+		return name
+	}
+	return fallback
+}
+
+func (a *app) envDown() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use: "down [NAME]", Short: "Take an environment down, in reverse order",
+		Long: `down stops everything that the environment's journal names, in reverse, does not stop at the
+first failure, and says what is left. Without a name it takes the only environment.`,
+		Example: "  seatrial env down\n  seatrial env down shop\n  seatrial env down --all",
+		Args:    atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			names, err := a.environments(args, all)
+			if err != nil {
+				return err
+			}
+			return a.takeDown(c, names)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "every environment of this folder")
+	return c
+}
+
+// environments gives the names that a command means: those given, all, or the only one.
+func (a *app) environments(args []string, all bool) ([]string, error) {
+	if len(args) > 0 {
+		return args, nil
+	}
+	list, err := env.List(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list))
+	for i, e := range list {
+		names[i] = e.Name
+	}
+	if !all && len(names) > 1 {
+		return nil, usage("there are %d environments, and none was named", len(names)).
+			WithNext("Name one, or give --all; `seatrial env list` shows them.")
+	}
+	return names, nil
+}
+
+func (a *app) takeDown(c *cobra.Command, names []string) error {
+	var first error
+	for _, name := range names {
+		err := env.Down(c.Context(), a.dir, name, process.New())
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		if !a.json() && !a.quiet {
+			_, _ = fmt.Fprintf(a.Out, "%s is down\n", name)
+		}
+	}
+	if first != nil {
+		return first
+	}
+	if a.json() {
+		a.printJSON(map[string]any{"down": names})
+	} else if len(names) == 0 && !a.quiet {
+		_, _ = fmt.Fprintln(a.Out, "no environment is up")
+	}
+	return nil
+}
+
+func (a *app) envList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the environments of this folder, leftovers too",
+		Long:    "list prints every environment of the ledger. A leftover is one whose Seatrial process was killed.",
+		Example: "  seatrial env list\n  seatrial env list -o json",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			list, err := env.List(a.dir)
+			if err != nil {
+				return err
+			}
+			if a.json() {
+				a.printJSON(list)
+				return nil
+			}
+			return printEnvironments(a.Out, list)
+		},
+	}
+}
+
+func (a *app) envLogs() *cobra.Command {
+	var name, service string
+	var follow bool
+	c := &cobra.Command{
+		Use: "logs [SERVICE]", Short: "Print what the services of an environment wrote",
+		Example: "  seatrial env logs\n  seatrial env logs api --follow",
+		Args:    atMost(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				service = args[0]
+			}
+			var given []string
+			if name != "" {
+				given = []string{name}
+			}
+			names, err := a.environments(given, false)
+			if err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				_, err := fmt.Fprintln(a.Err, "no environment is up")
+				return err
+			}
+			return env.Logs(c.Context(), a.dir, names[0], service, follow, a.Out)
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "environment: `NAME`")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing until interrupted")
+	return c
+}
+
+func (a *app) envPrune() *cobra.Command {
+	return &cobra.Command{
+		Use: "prune", Short: "Remove leftovers and environments past their time",
+		Long:    "prune takes down what a killed process left, and what is older than its --ttl.",
+		Example: "  seatrial env prune",
+		Args:    noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			gone, err := env.Prune(c.Context(), a.dir, process.New())
+			if a.json() {
+				a.printJSON(map[string]any{"removed": gone})
+				return err
+			}
+			for _, name := range gone {
+				_, _ = fmt.Fprintf(a.Out, "%s removed\n", name)
+			}
+			return err
+		},
+	}
+}

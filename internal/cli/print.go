@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"seatrial/internal/doctor"
+	"seatrial/internal/env"
+	"seatrial/report/figure"
+	"seatrial/traffic"
+)
+
+// printer collects the first error of several writes.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+// plain keeps control characters of a hostile log away from the terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// printRecorded tells what traffic record read, refused and wrote.
+func printRecorded(w io.Writer, r recorded) error {
+	p := &printer{w: w}
+	prof := r.Profile
+	p.line("read      %s of format %s: %s", figure.Counted(uint64(r.Skips.Read), "record"), r.Skips.Format, figure.Counted(prof.Requests, "request"))
+	if r.Skips.Unparsable > 0 {
+		p.line("refused   %s that did not parse", figure.Count(uint64(r.Skips.Unparsable)))
+		for _, s := range r.Skips.First {
+			p.line("          %s:%d %s", plain(s.Input), s.Line, plain(s.Reason))
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(r.Skips.Reasons)) {
+		p.line("not sent  %s: %s", figure.Count(uint64(r.Skips.Reasons[reason])), plain(reason))
+	}
+	if r.Warning != "" {
+		p.line("WARNING   %s", plain(r.Warning))
+	}
+	p.window(prof)
+	p.line("routes    %d, busiest first:", len(prof.Routes))
+	busiest := slices.Clone(prof.Routes)
+	slices.SortStableFunc(busiest, func(a, b traffic.Route) int { return int(int64(b.Requests) - int64(a.Requests)) })
+	for i, route := range busiest {
+		if i == 10 {
+			p.line("          and %d more", len(busiest)-10)
+			break
+		}
+		p.line("  %8s  %s%s", figure.Share(route.Weight), plain(route.Name()), baselineNote(&route))
+	}
+	p.line("wrote     %s", r.Path)
+	p.line("Next: commit it, then `seatrial traffic show`")
+	return p.err
+}
+
+func (p *printer) window(prof *traffic.Profile) {
+	if prof.Window == nil {
+		p.line("window    no readable time")
+	} else {
+		p.line("window    %s to %s (%s)", prof.Window.Start.Format(time.RFC3339), prof.Window.End.Format(time.RFC3339),
+			figure.Duration(time.Duration(prof.Window.Seconds*float64(time.Second))))
+	}
+	if prof.RateAssumed != "" {
+		p.line("rate      %s, ASSUMED: %s", figure.Rate(prof.Rate), prof.RateAssumed)
+	} else {
+		p.line("rate      %s, counted", figure.Rate(prof.Rate))
+	}
+	for i, g := range prof.Gaps {
+		if i == 3 {
+			p.line("          and %d more gaps", len(prof.Gaps)-3)
+			break
+		}
+		p.line("gap       %s from %s", figure.Duration(time.Duration(g.Seconds*float64(time.Second))), g.Start.Format(time.RFC3339))
+	}
+}
+
+func baselineNote(r *traffic.Route) string {
+	if b, ok := r.Baseline(); ok {
+		return fmt.Sprintf("  p95 %s", figure.Percentile(float64(b)/1e6, r.Latency.Samples))
+	}
+	return ""
+}
+
+// printEnvironments lists environments.
+func printEnvironments(w io.Writer, list []env.Info) error {
+	p := &printer{w: w}
+	if len(list) == 0 {
+		p.line("no environment")
+	}
+	for _, e := range list {
+		p.line("%s  %s  since %s", e.Name, e.State, e.Created.UTC().Format(time.RFC3339))
+		for _, name := range slices.Sorted(maps.Keys(e.Services)) {
+			s := e.Services[name]
+			p.line("  %-12s %s  pid %d  %s", name, s.URL, s.PID, s.State)
+		}
+	}
+	return p.err
+}
+
+// printDoctor lists the checks.
+func printDoctor(w io.Writer, results []doctor.Result) error {
+	p := &printer{w: w}
+	for _, r := range results {
+		p.line("%-4s  %-20s %s", r.State, r.Name, r.Text)
+		if r.Next != "" {
+			p.line("      Next: %s", r.Next)
+		}
+	}
+	return p.err
+}

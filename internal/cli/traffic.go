@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"seatrial/fault"
+	"seatrial/internal/intake"
+	"seatrial/manifest"
+	"seatrial/report"
+	"seatrial/traffic"
+)
+
+func (a *app) trafficCommand() *cobra.Command {
+	return group("traffic", "Record and show what production serves",
+		"  seatrial traffic record --from access.log\n  seatrial traffic show",
+		a.trafficRecord(), a.trafficShow())
+}
+
+const profilePath = ".seatrial/traffic.json"
+
+type recordFlags struct {
+	from   []string
+	format string
+	out    string
+	routes []string
+}
+
+func (a *app) trafficRecord() *cobra.Command {
+	f := &recordFlags{}
+	c := &cobra.Command{
+		Use:   "record --from PATH",
+		Short: "Count what production served and write a profile to commit",
+		Long: `record reads OTLP/JSON trace exports or access logs (common, combined, vhost-combined; plain,
+gzip or zstd) and writes routes, weights, rates and baselines. It keeps no query string, no
+header, no address and no identifier, and opens no socket.`,
+		Example: "  seatrial traffic record --from telemetry/traces.json\n  zcat logs/*.gz | seatrial traffic record --from -",
+		Args:    noArgs,
+		RunE:    func(c *cobra.Command, _ []string) error { return a.record(c, f) },
+	}
+	c.Flags().StringArrayVar(&f.from, "from", nil, "file or glob, - for standard input; may be given several times: `PATH`")
+	c.Flags().StringVar(&f.format, "format", "", "otel, common, combined or vhost_combined; recognised by content unless given: `F`")
+	c.Flags().StringVar(&f.out, "out", profilePath, "where the profile goes: `PATH`")
+	c.Flags().StringArrayVar(&f.routes, "route", nil, "template that wins over shape and cardinality, e.g. '/shop/{category}/{slug}'; may be given several times: `T`")
+	return c
+}
+
+func (a *app) record(c *cobra.Command, f *recordFlags) error {
+	if len(f.from) == 0 {
+		return usage("traffic record needs --from: the file that production wrote").
+			WithNext("Run `seatrial traffic record --from access.log`.")
+	}
+	routes := f.routes
+	if m, err := a.readManifest(); err == nil {
+		routes = append(routes, m.Load.Traffic.Routes...)
+	} else if e, ok := fault.As(err); !ok || e.Code != fault.MAN001 {
+		return err
+	}
+	kind, format := "", f.format
+	if format == "otel" || format == "otlp" {
+		kind, format = "otel", ""
+	}
+	t, err := intake.Read(c.Context(), intake.Config{Kind: kind, Format: format, Paths: f.from, Dir: a.dir,
+		Stdin: a.In, Declared: routes, Now: time.Now()})
+	if err != nil {
+		return err
+	}
+	out := a.at(f.out)
+	if err := t.Profile.WriteFile(out); err != nil {
+		return fault.New(fault.EVD001, "the profile %s could not be written", f.out).Because(err)
+	}
+	if a.json() {
+		a.printJSON(recorded{Path: f.out, Skips: t.Skips, Profile: t.Profile, Warning: t.Warning})
+		return nil
+	}
+	return printRecorded(a.Out, recorded{Path: f.out, Skips: t.Skips, Profile: t.Profile, Warning: t.Warning})
+}
+
+// recorded is the JSON answer of traffic record.
+type recorded struct {
+	Path    string           `json:"path"`
+	Warning string           `json:"warning,omitempty"`
+	Skips   *traffic.Skips   `json:"read"`
+	Profile *traffic.Profile `json:"profile"`
+}
+
+func (a *app) at(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(a.dir, path)
+}
+
+func (a *app) trafficShow() *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:   "show",
+		Short: "Print what production serves, and which of it the manifest's safe_routes reach",
+		Long: `show prints the recorded profile, busiest route first, marks each route that the current
+safe_routes reach, states the share of requests reached, and prints the safe_routes lines that
+would cover the rest. It prints them and writes nothing.`,
+		Example: "  seatrial traffic show\n  seatrial traffic show --profile old.json",
+		Args:    noArgs,
+		RunE:    func(*cobra.Command, []string) error { return a.show(path) },
+	}
+	c.Flags().StringVar(&path, "profile", "", "profile to show (default: the manifest's load.traffic.profile, else "+profilePath+"): `PATH`")
+	return c
+}
+
+func (a *app) show(path string) error {
+	var load manifest.Load
+	m, err := a.readManifest()
+	switch e, ok := fault.As(err); {
+	case err == nil:
+		load = m.Load
+	case !ok || e.Code != fault.MAN001:
+		return err
+	}
+	if path == "" {
+		path = load.Traffic.Profile
+	}
+	if path == "" {
+		path = profilePath
+	}
+	profile, err := traffic.ReadProfileFile(a.at(path), time.Now(), load.Traffic.MaxAge)
+	if err != nil {
+		return err
+	}
+	policy, err := traffic.NewPolicy(load.SafeRoutes, load.UnsafeRoutes)
+	if err != nil {
+		return err
+	}
+	cover := traffic.Cover(profile, policy)
+	if a.json() {
+		a.printJSON(cover)
+		return nil
+	}
+	return printCoverage(a.Out, profile, cover, policy.SingleStarWarnings(profile))
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Print the version", Example: "  seatrial version", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if a.json() {
+				a.printJSON(map[string]string{"version": Version})
+				return nil
+			}
+			_, err := fmt.Fprintln(a.Out, "seatrial "+strings.TrimPrefix(Version, "v"))
+			return err
+		}}
+}

@@ -1,0 +1,77 @@
+// Package crew carries a run to the workers that send it: today to slices inside this process.
+// Every worker gets a slice of the same schedule, so that any number of them sends exactly the
+// sequence of one.
+package crew
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"seatrial/engine/httpload"
+	"seatrial/record"
+	"seatrial/schedule"
+)
+
+// Job is what every worker needs.
+type Job struct {
+	Config   httpload.Config          // without Schedule and Recorder
+	Schedule func() schedule.Schedule // the whole schedule, afresh for each worker
+	Record   record.Config
+	Slices   int // workers; at least 1
+}
+
+// InProcess runs the slices of a job side by side in this process.
+type InProcess struct {
+	shards []*record.Shard
+	job    Job
+}
+
+// New prepares the workers' recorders, so that Snapshot works from the start.
+func New(job Job) *InProcess {
+	job.Slices = max(1, job.Slices)
+	c := &InProcess{job: job}
+	for range job.Slices {
+		c.shards = append(c.shards, record.NewShard(job.Record))
+	}
+	return c
+}
+
+// Run sends everything, waits for the drain, and gives the merged tally. A stop through ctx is no
+// error: what was due and not sent is in the tally's account.
+func (c *InProcess) Run(ctx context.Context) (*record.Tally, []*httpload.Result, error) {
+	results := make([]*httpload.Result, c.job.Slices)
+	errs := make([]error, c.job.Slices)
+	var wg sync.WaitGroup
+	for k := range c.job.Slices {
+		cfg := c.job.Config
+		cfg.Schedule = schedule.Shard(c.job.Schedule(), k, c.job.Slices)
+		cfg.Recorder = c.shards[k]
+		cfg.Limits.MaxConnections = share(cfg.Limits.MaxConnections, k, c.job.Slices)
+		wg.Go(func() { results[k], errs[k] = httpload.Portable(ctx, cfg) })
+	}
+	wg.Wait()
+	tally := record.NewTally(c.job.Record)
+	for _, s := range c.shards {
+		tally.Merge(s.Tally())
+	}
+	return tally, results, errors.Join(errs...)
+}
+
+// share splits a bound over n workers; each gets at least one.
+func share(total, k, n int) int {
+	part := total / n
+	if k < total%n {
+		part++
+	}
+	return max(1, part)
+}
+
+// Snapshots are copies of the live totals, one per worker.
+func (c *InProcess) Snapshots() []record.Snapshot {
+	out := make([]record.Snapshot, len(c.shards))
+	for i, s := range c.shards {
+		out[i] = s.Snapshot()
+	}
+	return out
+}

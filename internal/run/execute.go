@@ -1,0 +1,145 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"seatrial/engine"
+	"seatrial/engine/httpload"
+	"seatrial/evidence"
+	"seatrial/fault"
+	"seatrial/internal/crew"
+	"seatrial/internal/watch"
+	"seatrial/plan"
+	"seatrial/record"
+	"seatrial/report/figure"
+	"seatrial/schedule"
+)
+
+// stopDrain is how long answers that are on their way are waited for after an interrupt.
+const stopDrain = 500 * time.Millisecond
+
+// execution is one run from its evidence folder to its end.
+type execution struct {
+	cfg     Config
+	prep    *preparation
+	aim     *aim
+	store   *evidence.Store
+	run     *evidence.Run
+	tally   *record.Tally
+	health  engine.Health
+	cpu     []float64
+	aborted float64
+	stopped bool // by an interrupt
+	kinds   []fault.Kind
+	watcher watch.Watcher
+}
+
+func execute(ctx context.Context, cfg Config, prep *preparation, aim *aim) (*Result, error) {
+	x := &execution{cfg: cfg, prep: prep, aim: aim}
+	if err := x.open(); err != nil {
+		_ = aim.down(ctx, cfg.Keep)
+		return nil, err
+	}
+	err := x.send(ctx)
+	left := aim.down(ctx, cfg.Keep)
+	if err != nil {
+		return nil, err
+	}
+	x.judge()
+	if left != nil {
+		x.cause(left)
+		x.run.Leftovers = append(x.run.Leftovers, left.Detail)
+	}
+	return x.close()
+}
+
+// open checks the generator's limits and writes the evidence folder, marked incomplete.
+func (x *execution) open() error {
+	if err := engine.Preflight(x.prep.plan.Limits); err != nil {
+		return err
+	}
+	redact := evidence.NewRedactor(x.prep.plan.Secrets()...)
+	store, err := evidence.Create(x.cfg.RunRoot, x.cfg.Command, x.cfg.Now(), redact)
+	if err != nil {
+		return err
+	}
+	x.store = store
+	x.run = x.newRun(store.ID())
+	return store.WriteRun(x.run)
+}
+
+// send runs the load to its end, to an abort or to an interrupt.
+func (x *execution) send(ctx context.Context) error {
+	p := x.prep.plan
+	sending, stop := context.WithCancel(ctx)
+	defer stop()
+	x.say("sending %s at %s for %s to %s", figure.Counted(x.run.Plan.Arrivals, "request"), figure.Rate(p.Open.Rate),
+		figure.Duration(p.Open.Duration), x.run.Target.URL)
+	if err := x.load(sending, stop); err != nil {
+		return err
+	}
+	x.stopped = ctx.Err() != nil && x.aborted == 0
+	return nil
+}
+
+// load runs the crew beside its monitor and the generator's self-check.
+func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
+	p := x.prep.plan
+	job := crew.New(crew.Job{Config: x.engineConfig(), Schedule: p.Schedule, Record: recordConfig(p), Slices: x.cfg.Slices})
+	m := &monitor{plan: p, crew: job, stop: stop, start: job.Epoch()}
+	if x.cfg.Watch != nil {
+		m.watcher = x.cfg.Watch(stop)
+	}
+	sampler := engine.StartHealth(engine.HealthConfig{})
+	following, done := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { m.follow(following) })
+	tally, results, err := job.Run(ctx)
+	done()
+	wg.Wait()
+	x.health, x.cpu = sampler.Stop(), sampler.CPUSeries()
+	x.aborted = m.abortShare()
+	x.watcher = m.watcher
+	if err != nil {
+		x.finishWatch()
+		return err
+	}
+	x.tally = tally
+	x.addUp(results)
+	x.tally.Settle(p.Intended(recordConfig(p)))
+	return nil
+}
+
+// recordConfig has an exact counter at each declared latency limit.
+func recordConfig(p *plan.Plan) record.Config {
+	limits := make([][]time.Duration, len(p.Routes))
+	for _, k := range p.Checks {
+		if k.Route >= 0 && k.LimitNanos > 0 {
+			limits[k.Route] = []time.Duration{time.Duration(k.LimitNanos)}
+		}
+	}
+	return record.Config{Routes: len(p.Routes), Warmup: p.Warmup, End: p.Open.Duration + p.Limits.Timeout, Limits: limits}
+}
+
+func (x *execution) finishWatch() {
+	if x.watcher != nil {
+		x.watcher.Done(watch.Final{Verdict: x.run.Verdict, Sentence: x.run.Sentence, Folder: x.store.Dir()})
+		x.watcher = nil
+	}
+}
+
+func (x *execution) say(format string, args ...any) {
+	x.cfg.say(format, args...)
+	_, _ = fmt.Fprintf(x.store.Stdout(), format+"\n", args...)
+}
+
+func (x *execution) engineConfig() httpload.Config {
+	p := x.prep.plan
+	return httpload.Config{
+		Target: x.aim.target, Requests: p, Limits: p.Limits, Headers: p.Headers, Host: p.Host,
+		UserAgent: "seatrial/" + x.cfg.Version, Trace: p.Trace, Seed: p.Seed, StopDrain: stopDrain,
+	}
+}

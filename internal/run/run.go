@@ -1,0 +1,58 @@
+// Package run takes one run from a manifest to its evidence: plan, target, load, judgement,
+// tear-down, report. It decides no exit number and prints nothing but progress.
+package run
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"seatrial/evidence"
+	"seatrial/fault"
+	"seatrial/internal/watch"
+	"seatrial/manifest"
+)
+
+// Config is what one run needs. Dir, Manifest, Command, RunRoot, Version and Now are required.
+type Config struct {
+	Dir       string // the manifest's folder
+	Manifest  *manifest.Manifest
+	Command   string // run, smoke, ci, demo
+	Smoke     bool
+	RunRoot   string // where run folders are made
+	Version   string
+	Reproduce string // the plain command that runs it again
+	URL       string // send at this URL instead of the manifest's target
+	Env       string // use this environment, which is up already
+	Keep      bool   // leave an environment up that this run brought up
+	Slices    int    // workers inside this process; 1 unless set
+	Stdin     io.Reader
+	Progress  io.Writer // lines for people while the run is prepared; may be nil
+	Watch     func(stop func()) watch.Watcher
+	Now       func() time.Time
+	Getenv    func(string) string
+}
+
+// Result is a run that came to an end, whatever its verdict.
+type Result struct {
+	Run    *evidence.Run
+	Folder string       // the run's evidence
+	Kinds  []fault.Kind // all that an exit number depends on; empty for a pass
+}
+
+// Do makes one run. An error means that there was no run: something was refused or not there before
+// the first request. Everything after that is in the Result.
+func Do(ctx context.Context, cfg Config) (*Result, error) {
+	prep, err := prepare(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if prep.nothing != nil {
+		return inconclusive(cfg, prep)
+	}
+	aim, err := takeAim(ctx, cfg, prep)
+	if err != nil {
+		return nil, err
+	}
+	return execute(ctx, cfg, prep, aim)
+}

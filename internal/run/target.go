@@ -1,0 +1,141 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"seatrial/engine"
+	"seatrial/evidence"
+	"seatrial/fault"
+	"seatrial/internal/consent"
+	"seatrial/internal/env"
+	"seatrial/internal/env/process"
+	"seatrial/internal/env/worktree"
+)
+
+// aim is where a run sends, and what it brought up for that.
+type aim struct {
+	target  engine.Target
+	env     *env.Environment // nil for an admitted target
+	own     bool             // this run brought env up and takes it down
+	notice  string           // what the page must state about an admitted target
+	service string
+}
+
+// takeAim admits the target: a URL, an admitted target of the manifest, an environment that is up,
+// or one that it brings up. Nothing else can be aimed at (SA-1).
+func takeAim(ctx context.Context, cfg Config, prep *preparation) (*aim, error) {
+	if cfg.URL != "" {
+		t, notice, err := consent.AdmitURL(cfg.URL, cfg.Manifest.Targets, env.Ledger{Dir: cfg.Dir, Provider: process.New()})
+		if err != nil {
+			return nil, err
+		}
+		return &aim{target: t, notice: notice}, checkRate(t, prep)
+	}
+	name, err := cfg.targetName()
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := cfg.Manifest.Targets[name]; ok {
+		target, notice, err := consent.Admit(name, t)
+		if err != nil {
+			return nil, err
+		}
+		return &aim{target: target, notice: notice}, checkRate(target, prep)
+	}
+	return aimAtEnvironment(ctx, cfg, name)
+}
+
+// targetName is the manifest's load.target, or the only service or target that there is.
+func (cfg Config) targetName() (string, error) {
+	m := cfg.Manifest
+	if m.Load.Target != "" {
+		return m.Load.Target, nil
+	}
+	names := slices.Sorted(maps.Keys(m.Services))
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(m.Targets))
+	}
+	switch len(names) {
+	case 0:
+		return "", fault.New(fault.ENV001, "the manifest declares no service and no target to send at")
+	case 1:
+		return names[0], nil
+	}
+	return "", fault.New(fault.MAN004, "load.target is not set, and there are several to choose from: %s", strings.Join(names, ", ")).
+		WithNext("Set `load.target` to one of them, or give --target.")
+}
+
+func aimAtEnvironment(ctx context.Context, cfg Config, service string) (*aim, error) {
+	if cfg.Env != "" {
+		e, err := env.Open(cfg.Dir, cfg.Env, process.New())
+		if err != nil {
+			return nil, err
+		}
+		t, err := e.Target(service)
+		if err != nil {
+			return nil, err
+		}
+		return &aim{target: t, env: e, service: service}, nil
+	}
+	revision, dirty := worktree.Describe(cfg.Dir)
+	e, err := env.Up(ctx, env.Config{Dir: cfg.Dir, Name: environmentName(cfg), Services: cfg.Manifest.Services,
+		Provider: process.New(), Keep: cfg.Keep, Revision: revision, Dirty: dirty, Out: cfg.Progress})
+	if err != nil {
+		return nil, err
+	}
+	t, err := e.Target(service)
+	if err != nil {
+		_ = e.Down(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return &aim{target: t, env: e, own: true, service: service}, nil
+}
+
+// environmentName is one that no other run of this folder takes at the same time.
+func environmentName(cfg Config) string {
+	return fmt.Sprintf("%s-%s-%d", cfg.Command, cfg.Now().UTC().Format("150405"), os.Getpid())
+}
+
+// checkRate refuses a plan whose mean rate is over what the target admits; bursts over it are held
+// back by the engine.
+func checkRate(t engine.Target, prep *preparation) error {
+	if limit := t.MaxRate(); limit > 0 && prep.plan.Open.Rate > limit {
+		return fault.New(fault.LOD001, "the plan sends %.4g requests a second and the target %s admits %.4g", prep.plan.Open.Rate, t.Proof().Name, limit).
+			WithNext("Lower --rate or --scale, or raise `max_rate` of the target.")
+	}
+	return nil
+}
+
+// down takes down what the run brought up; it gives what is left.
+func (a *aim) down(ctx context.Context, keep bool) *fault.Error {
+	switch {
+	case a.env == nil:
+		return nil
+	case !a.own || keep:
+		_ = a.env.Release()
+		return nil
+	}
+	err := a.env.Down(context.WithoutCancel(ctx))
+	if err == nil {
+		return nil
+	}
+	if e, ok := fault.As(err); ok {
+		return e
+	}
+	return fault.New(fault.ENV006, "the environment %s could not be taken down", a.env.Info().Name).Because(err)
+}
+
+func (a *aim) info() evidence.TargetInfo {
+	base := a.target.Base()
+	p := a.target.Proof()
+	out := evidence.TargetInfo{URL: base.String(), Kind: p.Kind, Proof: p.Detail, MaxRate: a.target.MaxRate()}
+	for _, addr := range a.target.Addrs() {
+		out.Addrs = append(out.Addrs, addr.String())
+	}
+	return out
+}
