@@ -315,7 +315,7 @@ func (c *checker) sources(l *Load) {
 			c.say(fault.MAN004, "load.source", "load.source_config.path is needed by source %s", l.Source)
 		}
 	case SourceNone:
-		if len(l.SourceConfig.Path) > 0 {
+		if len(l.SourceConfig.Path) > 0 && !c.m.Flagged("load.source") {
 			c.say(fault.MAN004, "load.source_config.path", "load.source_config.path is set, but load.source does not say how to read it")
 		}
 	default:
@@ -472,13 +472,32 @@ func (c *checker) host(h string) {
 	}
 }
 
+// placeholders names the placeholders of a route from left to right; one that stands again gets a
+// number: /{id}/items/{id} has id and id2.
+func placeholders(route string) []string {
+	var out []string
+	for rest := route; ; {
+		_, after, open := strings.Cut(rest, "{")
+		name, tail, closed := strings.Cut(after, "}")
+		if !open || !closed {
+			return out
+		}
+		name = strings.TrimSuffix(name, "...")
+		key := name
+		for n := 2; slices.Contains(out, key); n++ {
+			key = name + strconv.Itoa(n)
+		}
+		out, rest = append(out, key), tail
+	}
+}
+
 // params checks the values for one route's placeholders.
 func (c *checker) params(route string, params map[string]Param) {
 	path := join("load.params", route)
 	c.pattern(path, route)
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		p, at := params[name], join(path, name)
-		if !strings.Contains(route, "{"+name+"}") && !strings.Contains(route, "{"+name+"...}") {
+		if !slices.Contains(placeholders(route), name) {
 			c.say(fault.MAN004, at, "%s: the route %s has no placeholder {%s}", at, route, name)
 		}
 		if p.Pick == "observed" {

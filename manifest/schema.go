@@ -11,15 +11,11 @@ import (
 	"github.com/invopop/jsonschema"
 )
 
-// WriteSchema writes the JSON Schema that editors use, generated from the types of this package.
-// docs/seatrial.schema.json is its output.
-func WriteSchema(w io.Writer) error {
+// Schema gives the JSON Schema that editors use, generated from the types of this package.
+// docs/seatrial.schema.json holds it.
+func Schema() ([]byte, error) {
 	b, err := json.MarshalIndent(schema(), "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(append(b, '\n'))
-	return err
+	return append(b, '\n'), err
 }
 
 // schema reflects the types. Keys that are not known are refused by the schema as by the reader.
