@@ -40,6 +40,7 @@ type Skips struct {
 	Comment    int64            // comment lines
 	Reasons    map[string]int64 // well-formed records that are no sendable request, by reason: "no usable request", "client span", "not HTTP (rpc)", ...
 	First      []Skip           // the first few unparsable records
+	Notes      map[string]int64 // what else is worth telling, counted: records of other signals, events without a duration, damaged files; such a record may be an event all the same
 }
 
 // Skip names an unparsable record by where it is and why, never by what it holds.
