@@ -344,7 +344,7 @@ func load(shard *Shard, routes, n int, rate float64) {
 }
 
 func TestMemoryOfAHundredRoutes(t *testing.T) {
-	const n, rate = 1_000_000, 1000.0
+	const n, rate = 400_000, 400.0
 	shard := NewShard(Config{Routes: 100, End: time.Duration(n / rate * 1e9)})
 	load(shard, 100, n, rate)
 	if got := shard.tally.Bytes(); got > 10<<20 {
