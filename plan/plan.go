@@ -30,6 +30,9 @@ type Plan struct {
 	Digest   string   // hex SHA-256 over all that decides, secrets excluded
 
 	requests *requests
+	arrivals uint64
+	hidden   []bool // by header: its value is a secret
+	secrets  []string
 }
 
 // Abort ends the run when the error share stays over Rate for For.
