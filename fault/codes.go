@@ -22,6 +22,7 @@ const (
 	TRF001 Code = "TRF-001"
 	TRF002 Code = "TRF-002"
 	TRF003 Code = "TRF-003"
+	TRF004 Code = "TRF-004"
 
 	ENV001 Code = "ENV-001"
 	ENV002 Code = "ENV-002"
@@ -172,4 +173,7 @@ var catalogue = [...]Entry{
 	{TRF003, Dependency, "the traffic profile cannot be used",
 		"The profile is damaged, comes from the future, or has a version that this build does not know.",
 		"Record it again with `seatrial traffic record`."},
+	{TRF004, Usage, "the log format is not read",
+		"The format that was named is not known, or belongs to those that this build cannot read yet.",
+		"Name one of the formats that are listed, or leave the format out so that it is recognised by content."},
 }
