@@ -64,7 +64,7 @@ func rooms() map[string]room {
 		"internal/watch/otlpmetric": cool(6), "internal/fleet": cool(6), "internal/crew": cool(6),
 		"internal/repo": cool(6),
 
-		"report/browsertest": cool(7),
+		"report/browsertest":   cool(7),
 		"internal/fleet/local": cool(7), "internal/fleet/docker": cool(7), "internal/fleet/kube": cool(7),
 		"internal/fleet/hook": cool(7), "internal/fleet/fleettest": cool(7), "internal/crew/natscrew": cool(7),
 		"internal/crew/kubejob": cool(7), "internal/crew/crewtest": cool(7), "internal/run": cool(7),
