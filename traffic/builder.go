@@ -1,10 +1,11 @@
 package traffic
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"seatrial/fault"
 )
 
 // Unmatched is the path of a Route that holds the requests which no route of the source matched. It
@@ -67,7 +68,8 @@ const (
 	minKeep     = 16
 )
 
-// NewBuilder checks the declared templates and makes an empty Builder.
+// NewBuilder checks the declared templates and makes an empty Builder. Templates that cannot be read
+// are a fault.List of MAN-004.
 func NewBuilder(cfg BuilderConfig) (*Builder, error) {
 	if cfg.MaxDistinct <= 0 {
 		cfg.MaxDistinct = DefaultMaxDistinct
@@ -77,6 +79,7 @@ func NewBuilder(cfg BuilderConfig) (*Builder, error) {
 	}
 	b := &Builder{cfg: cfg, paths: newTree(), routes: newTree(), unmatched: map[string]*leaf{},
 		parsed: map[string]*parse{}, rawPaths: newSketch(), sampling: sampling{exactSamples, cfg.Keep}}
+	var problems fault.List
 	for _, d := range cfg.Declared {
 		method, path := "", d
 		if m, p, ok := strings.Cut(d, " "); ok {
@@ -84,12 +87,17 @@ func NewBuilder(cfg BuilderConfig) (*Builder, error) {
 		}
 		t, err := UnifyRoute(path)
 		if err != nil {
-			return nil, fmt.Errorf("declared route %q: %w", d, err)
+			problems = append(problems, fault.New(fault.MAN004, "load.traffic.routes: %q is no path template: %s", d, err).
+				WithNext("Write a path such as /shop/{category}/{slug}."))
+			continue
 		}
 		if method == "*" {
 			method = ""
 		}
 		b.declared = append(b.declared, &declared{method, t, map[string]*leaf{}})
+	}
+	if len(problems) > 0 {
+		return nil, problems
 	}
 	slices.SortStableFunc(b.declared, func(x, y *declared) int { return x.compare(y) })
 	b.paths.sampling, b.routes.sampling = b.sampling, b.sampling

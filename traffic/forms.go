@@ -1,8 +1,6 @@
 package traffic
 
-import (
-	"strings"
-)
+import "strings"
 
 const (
 	maxForms = 128  // spellings of one path; a path with more is hostile
@@ -68,7 +66,7 @@ func unreadable(path string) string {
 		switch {
 		case c < ' ' || c == 0x7f:
 			return "the path holds a control character"
-		case c == 0xC0 || c == 0xC1 || c == 0xE0 && next < 0xA0 || c == 0xF0 && next < 0x90:
+		case c == 0xC0 || c == 0xC1 || c == 0xE0 && next >= 0x80 && next < 0xA0 || c == 0xF0 && next >= 0x80 && next < 0x90:
 			return "the path holds an overlong encoding"
 		case c == '%' && (next == 'u' || next == 'U'):
 			return "the path holds a %u escape"

@@ -136,16 +136,21 @@ func (p *Policy) Decide(method, rawPath string) Decision {
 	if why != "" {
 		return d
 	}
+	matched := 0
 	for _, form := range all {
-		s := find(p.safe, method, form, false)
-		if s == nil {
-			return Decision{Reason: "not every reading of the path matches " + SafeRoutes}
-		}
-		if form == rawPath {
-			d = Decision{Safe: true, List: SafeRoutes, Pattern: s.text}
+		if s := find(p.safe, method, form, false); s != nil {
+			if matched++; matched == 1 {
+				d.Pattern = s.text
+			}
 		}
 	}
-	return d
+	switch matched {
+	case len(all):
+		return Decision{Safe: true, List: SafeRoutes, Pattern: d.Pattern}
+	case 0:
+		return Decision{}
+	}
+	return Decision{Reason: "not every reading of the path matches " + SafeRoutes}
 }
 
 func (p *Policy) decideOne(method, path string) Decision {

@@ -14,11 +14,14 @@ func appendShape(dst, seg []byte) (out []byte, hashole bool) {
 	}
 	var buf [maxLiteral]byte
 	plain, fits := unescape(buf[:0], seg)
-	if !fits || isIdentifier(plain) {
+	if !fits || isEmail(plain) {
 		return append(dst, idHole...), true
 	}
 	if out, ok := appendFile(dst, seg, plain); ok {
 		return out, true
+	}
+	if isIdentifier(plain) {
+		return append(dst, idHole...), true
 	}
 	return appendClean(dst, seg), false
 }

@@ -227,20 +227,51 @@ func (t *tree) settle(n *node, maxDistinct int) {
 	if distinct > maxDistinct && uint64(distinct)*20 > total {
 		t.collapse(n)
 	}
-	hadWild := n.wild != nil
+	var rare []string // found first, merged then: merging must not change what counts as rare
 	for seg, c := range n.children {
-		siblings := files
+		others := files
 		if isMixed(seg) {
-			siblings--
+			others--
 		}
-		if c.requests < minLiteral && (hadWild || siblings > 0) {
-			delete(n.children, seg)
-			t.merge(n.wildNode(), c)
+		if n.isRare(c, others) {
+			rare = append(rare, seg)
 		}
+	}
+	for _, seg := range rare {
+		c := n.children[seg]
+		delete(n.children, seg)
+		t.merge(n.wildNode(), c)
 	}
 	for _, c := range n.below() {
 		t.settle(c, maxDistinct)
 	}
+}
+
+// isRare tells whether a child was seen too seldom to keep its name. A path's end merges with any
+// collapsed sibling. A folder merges with identifiers that were seen minLiteral times or that hold
+// the same things as it does: /bob/orders beside /7/orders. A single stray identifier at a position
+// does not make values of the unlike folders beside it: /users/7 beside /42/fhir/Med/9.
+func (n *node) isRare(c *node, files int) bool {
+	switch {
+	case c.requests >= minLiteral:
+		return false
+	case len(c.leaves) > 0 && (n.wild != nil || files > 0):
+		return true
+	}
+	return n.wild != nil && (n.wild.requests >= minLiteral || n.wild.resembles(c))
+}
+
+// resembles tells whether two nodes have a child in common.
+func (n *node) resembles(o *node) bool {
+	if n.wild != nil && o.wild != nil || n.slash != nil && o.slash != nil {
+		return true
+	}
+	for seg := range o.children {
+		if n.children[seg] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // isMixed tells a file name with a placeholder inside: a literal's braces are escaped.
