@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// line is one series of a chart; NaN is a gap.
+// line is one series of a chart; NaN is a gap. Its class, 1 to maxLines, gives colour and dashes.
 type line struct {
-	name string
-	y    []float64
+	class int
+	name  string // for the legend
+	y     []float64
 }
 
 // chart is a line chart drawn as SVG. It has no inline style, as the page's policy forbids one:
@@ -22,7 +23,7 @@ type chart struct {
 	x               []float64
 	lines           []line // at most maxLines
 	xTicks, yTicks  []tick
-	yMax            float64
+	yMin, yMax      float64 // yMin > 0: the y axis is logarithmic, from yMin
 	bands           []band
 }
 
@@ -39,8 +40,8 @@ type band struct {
 
 // The chart's geometry in its own units; the page scales it.
 const (
-	chartW, chartH = 760.0, 240.0
-	padL, padR     = 64.0, 16.0
+	chartW, chartH = 1050.0, 260.0
+	padL, padR     = 78.0, 18.0
 	padT, padB     = 12.0, 28.0
 	maxLines       = 6
 )
@@ -57,8 +58,39 @@ func (c *chart) py(y float64) float64 {
 	if c.yMax <= 0 {
 		return chartH - padB
 	}
-	return chartH - padB - min(1, max(0, y/c.yMax))*(chartH-padT-padB)
+	at := y / c.yMax
+	if c.yMin > 0 {
+		at = math.Log(max(y, c.yMin)/c.yMin) / math.Log(c.yMax/c.yMin)
+	}
+	return chartH - padB - min(1, max(0, at))*(chartH-padT-padB)
 }
+
+// scale gives the y axis its ticks. A range of more than logFrom times is drawn on a logarithmic
+// axis, where one time-out does not flatten everything else; scale tells whether it is.
+func (c *chart) scale(write func(float64) string, logarithmic bool) bool {
+	lo, hi := math.Inf(1), 0.0
+	for _, l := range c.lines {
+		for _, v := range l.y {
+			if v > 0 && !math.IsInf(v, 0) {
+				lo, hi = min(lo, v), max(hi, v)
+			}
+		}
+	}
+	if !logarithmic || hi < logFrom*lo {
+		c.yTicks, c.yMax = niceTicks(hi, write)
+		return false
+	}
+	c.yMin, c.yMax = math.Pow(10, math.Floor(math.Log10(lo))), math.Pow(10, math.Ceil(math.Log10(hi)))
+	for v := c.yMin; v <= c.yMax*1.001; v *= 10 {
+		c.yTicks = append(c.yTicks, tick{v, write(v)})
+	}
+	return true
+}
+
+const (
+	logFrom = 50
+	logNote = " The axis is logarithmic."
+)
 
 // svg draws the chart; "" without a point.
 func (c *chart) svg() template.HTML {
@@ -81,15 +113,15 @@ func (c *chart) svg() template.HTML {
 		fmt.Fprintf(b, `<line class="axis" x1="%s" x2="%s" y1="%s" y2="%s"/><text class="tick" text-anchor="middle" x="%s" y="%s">%s</text>`,
 			coord(c.px(t.at)), coord(c.px(t.at)), coord(chartH-padB), coord(chartH-padB+5), coord(c.px(t.at)), coord(chartH-padB+19), html.EscapeString(t.text))
 	}
-	for i, l := range c.lines {
-		c.path(b, i, l)
+	for _, l := range c.lines {
+		c.path(b, l)
 	}
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String()) // every text above is escaped, every number formatted
 }
 
 // path draws one series, broken at gaps; a point that stands alone is a dot.
-func (c *chart) path(b *strings.Builder, i int, l line) {
+func (c *chart) path(b *strings.Builder, l line) {
 	var d strings.Builder
 	var dots strings.Builder
 	pen := false
@@ -106,12 +138,12 @@ func (c *chart) path(b *strings.Builder, i int, l line) {
 		case next:
 			d.WriteString("M" + x + " " + py)
 		default:
-			fmt.Fprintf(&dots, `<circle class="dot s%d" cx="%s" cy="%s" r="2.5"/>`, i+1, x, py)
+			fmt.Fprintf(&dots, `<circle class="dot s%d" cx="%s" cy="%s" r="2.5"/>`, l.class, x, py)
 		}
 		pen = next || pen
 	}
 	if d.Len() > 0 {
-		fmt.Fprintf(b, `<path class="line s%d" d="%s"/>`, i+1, d.String())
+		fmt.Fprintf(b, `<path class="line s%d" d="%s"/>`, l.class, d.String())
 	}
 	b.WriteString(dots.String())
 }
@@ -122,6 +154,11 @@ func coord(v float64) string {
 		return "0"
 	}
 	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
+}
+
+// wholeTicks is niceTicks for counts, of which there are no halves.
+func wholeTicks(largest float64, write func(float64) string) ([]tick, float64) {
+	return niceTicks(max(largest, 4), write)
 }
 
 // niceTicks gives up to about five round values from 0, and the top of the axis.

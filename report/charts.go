@@ -20,10 +20,24 @@ const maxPoints = 600
 type panel struct {
 	ID, Title, Note string
 	SVG             template.HTML
-	Legend          []string // in the order of the chart's classes s1, s2, ...
+	Legend          []legend
 	Head            []string
 	Rows            [][]string
 	Empty           string // said in place of a chart without data
+}
+
+// legend names one line of a chart by its class.
+type legend struct {
+	Class int
+	Name  string
+}
+
+func legends(lines []line) []legend {
+	var out []legend
+	for _, l := range lines {
+		out = append(out, legend{l.class, l.name})
+	}
+	return out
 }
 
 // panels are the charts of RE-2, in their order.
@@ -76,27 +90,32 @@ func join(to *evidence.Second, s evidence.Second) {
 	}
 }
 
-// overTime is a chart with the run's seconds along the x axis.
-func overTime(id, title, desc string, s []evidence.Second, write func(float64) string, lines ...line) template.HTML {
-	c := &chart{id: id, title: title, desc: desc, lines: lines}
-	top := 0.0
+// axis is how a panel's y axis is drawn.
+type axis uint8
+
+const (
+	fromZero    axis = iota
+	counting         // from zero, of whole numbers
+	latencyAxis      // logarithmic when the range is large
+)
+
+// overTime draws lines with the run's seconds along the x axis.
+func (p *panel) overTime(desc string, s []evidence.Second, write func(float64) string, a axis, lines ...line) {
+	if len(s) == 0 {
+		return
+	}
+	c := &chart{id: p.ID, title: p.Title, desc: desc, lines: lines, bands: unjudged(s)}
 	for _, x := range s {
 		c.x = append(c.x, float64(x.T))
 	}
-	for _, l := range lines {
-		for _, v := range l.y {
-			if !math.IsNaN(v) {
-				top = max(top, v)
-			}
-		}
-	}
-	if len(s) == 0 {
-		return ""
-	}
-	c.yTicks, c.yMax = niceTicks(top, write)
 	c.xTicks = timeTicks(c.x[len(c.x)-1])
-	c.bands = unjudged(s)
-	return c.svg()
+	if c.scale(write, a == latencyAxis) {
+		p.Note += logNote
+	}
+	if a == counting {
+		c.yTicks, c.yMax = wholeTicks(c.yMax, write)
+	}
+	p.SVG, p.Legend = c.svg(), legends(lines)
 }
 
 // unjudged are the warm-up and the drain.
@@ -141,13 +160,12 @@ func sampled(s []evidence.Second, f func(evidence.Second) float64) []float64 {
 func rates(s []evidence.Second, step int) panel {
 	per := float64(step)
 	p := panel{ID: "rates", Title: "Offered, achieved and valid rate",
-		Note:   "Requests per second, by the second in which they were due.",
-		Legend: []string{"offered (due)", "achieved (answered)", "valid (answered and correct)"},
-		Head:   []string{"time", "phase", "offered", "achieved", "valid"}, Empty: "Nothing was sent."}
-	p.SVG = overTime(p.ID, p.Title, "Three lines over the run's time: the rate that was due, answered, and answered correctly.", s, figure.Rate,
-		line{"offered", pick(s, func(x evidence.Second) float64 { return float64(x.Offered) / per })},
-		line{"achieved", pick(s, func(x evidence.Second) float64 { return float64(x.Achieved) / per })},
-		line{"valid", pick(s, func(x evidence.Second) float64 { return float64(x.Valid) / per })})
+		Note: "Requests per second, by the second in which they were due.",
+		Head: []string{"time", "phase", "offered", "achieved", "valid"}, Empty: "Nothing was sent."}
+	p.overTime("Three lines over the run's time: the rate that was due, answered, and answered correctly.", s, figure.Rate, fromZero,
+		line{1, "offered (due)", pick(s, func(x evidence.Second) float64 { return float64(x.Offered) / per })},
+		line{2, "achieved (answered)", pick(s, func(x evidence.Second) float64 { return float64(x.Achieved) / per })},
+		line{3, "valid (answered and correct)", pick(s, func(x evidence.Second) float64 { return float64(x.Valid) / per })})
 	for _, x := range s {
 		p.Rows = append(p.Rows, []string{clock(float64(x.T)), x.Phase, figure.Rate(float64(x.Offered) / per),
 			figure.Rate(float64(x.Achieved) / per), figure.Rate(float64(x.Valid) / per)})
@@ -157,16 +175,15 @@ func rates(s []evidence.Second, step int) panel {
 
 func latencies(s []evidence.Second) panel {
 	p := panel{ID: "latency", Title: "Response time over time",
-		Note:   "From the due time, by the second in which the request was due; percentiles of one second have two significant digits.",
-		Legend: []string{"p50", "p95", "p99"},
-		Head:   []string{"time", "n", "p50", "p95", "p99", "max"}, Empty: "No response time was measured."}
+		Note: "From the due time, by the second in which the request was due; percentiles of one second have two significant digits.",
+		Head: []string{"time", "n", "p50", "p95", "p99", "max"}, Empty: "No response time was measured."}
 	if !anySamples(s) {
 		return p
 	}
-	p.SVG = overTime(p.ID, p.Title, "Three lines over the run's time: the 50th, 95th and 99th percentile of the response time.", s, figure.Millis,
-		line{"p50", sampled(s, func(x evidence.Second) float64 { return x.P50 })},
-		line{"p95", sampled(s, func(x evidence.Second) float64 { return x.P95 })},
-		line{"p99", sampled(s, func(x evidence.Second) float64 { return x.P99 })})
+	p.overTime("Three lines over the run's time: the 50th, 95th and 99th percentile of the response time.", s, figure.Millis, latencyAxis,
+		line{1, "p50", sampled(s, func(x evidence.Second) float64 { return x.P50 })},
+		line{2, "p95", sampled(s, func(x evidence.Second) float64 { return x.P95 })},
+		line{4, "p99", sampled(s, func(x evidence.Second) float64 { return x.P99 })})
 	for _, x := range s {
 		row := []string{clock(float64(x.T)), figure.Count(x.Samples), "–", "–", "–", "–"}
 		if x.Samples > 0 {
@@ -185,16 +202,14 @@ func anySamples(s []evidence.Second) bool {
 // the requests before it.
 func curvePanel(run *evidence.Run) panel {
 	p := panel{ID: "curve", Title: "Percentile curve",
-		Note:   "All judged requests. Each step to the right leaves out nine tenths of what is left: the tail is what those meet who come often.",
-		Legend: []string{"response time (from due)", "service time (from first byte written)"},
-		Head:   []string{"percentile", "response time", "service time"}, Empty: "No response time was measured."}
+		Note: "All judged requests. Each step to the right leaves out nine tenths of what is left: the tail is what those meet who come often.",
+		Head: []string{"percentile", "response time", "service time"}, Empty: "No response time was measured."}
 	if run.Total == nil || len(run.Curve) == 0 {
 		return p
 	}
 	c := &chart{id: p.ID, title: p.Title, desc: "Response and service time against the percentile, on a scale that widens towards 100%."}
 	last := math.Log10(float64(max(10, run.Total.Samples)))
 	var response, service []float64
-	top := 0.0
 	for _, q := range run.Curve {
 		x := last
 		if q.Percentile < 100 {
@@ -205,17 +220,18 @@ func curvePanel(run *evidence.Run) panel {
 		}
 		c.x = append(c.x, x)
 		response, service = append(response, q.Response), append(service, q.Service)
-		top = max(top, q.Response, q.Service)
 		p.Rows = append(p.Rows, []string{percentileName(q.Percentile), figure.Millis(q.Response), figure.Millis(q.Service)})
 	}
-	c.lines = []line{{"response", response}, {"service", service}}
-	c.yTicks, c.yMax = niceTicks(top, figure.Millis)
+	c.lines = []line{{2, "response time (from due)", response}, {1, "service time (from first byte written)", service}}
+	if c.scale(figure.Millis, true) {
+		p.Note += logNote
+	}
 	c.xTicks = []tick{{0, "0%"}}
 	for k := 1.0; k <= last; k++ {
 		c.xTicks = append(c.xTicks, tick{k, percentileName(100 - math.Pow(10, 2-k))})
 	}
 	p.Note += " n=" + figure.Count(run.Total.Samples) + "."
-	p.SVG = c.svg()
+	p.SVG, p.Legend = c.svg(), legends(c.lines)
 	return p
 }
 
@@ -240,15 +256,14 @@ func failures(s []evidence.Second) panel {
 	p.Head = []string{"time"}
 	var lines []line
 	for _, c := range shown {
-		p.Legend = append(p.Legend, className(c.name)+" ("+figure.Count(c.n)+")")
 		p.Head = append(p.Head, className(c.name))
-		lines = append(lines, line{c.name, pick(s, func(x evidence.Second) float64 { return float64(x.ByClass[c.name]) })})
+		lines = append(lines, line{len(lines) + 1, className(c.name) + " (" + figure.Count(c.n) + ")", pick(s, func(x evidence.Second) float64 { return float64(x.ByClass[c.name]) })})
 	}
 	if len(classes) > len(shown) {
-		p.Legend, p.Head = append(p.Legend, "other classes"), append(p.Head, "other classes")
-		lines = append(lines, line{"other", pick(s, func(x evidence.Second) float64 { return float64(others(x, shown)) })})
+		p.Head = append(p.Head, "other classes")
+		lines = append(lines, line{maxLines, "other classes", pick(s, func(x evidence.Second) float64 { return float64(others(x, shown)) })})
 	}
-	p.SVG = overTime(p.ID, p.Title, "One line for each class of error over the run's time.", s, figure.Number, lines...)
+	p.overTime("One line for each class of error over the run's time.", s, figure.Number, counting, lines...)
 	for i, x := range s {
 		if len(x.ByClass) == 0 {
 			continue
@@ -275,9 +290,9 @@ func others(x evidence.Second, shown []counted) uint64 {
 
 func delays(s []evidence.Second) panel {
 	p := panel{ID: "delay", Title: "Send delay", Note: "The generator's own error: the longest of each second. Time spent waiting for a connection is not in it, but in the response time.",
-		Legend: []string{"longest send delay"}, Head: []string{"time", "longest send delay"}, Empty: "Nothing was sent."}
-	p.SVG = overTime(p.ID, p.Title, "One line over the run's time: the longest send delay of each second.", s, figure.Millis,
-		line{"delay", pick(s, func(x evidence.Second) float64 { return x.SendDelayMax })})
+		Head: []string{"time", "longest send delay"}, Empty: "Nothing was sent."}
+	p.overTime("One line over the run's time: the longest send delay of each second.", s, figure.Millis, fromZero,
+		line{2, "longest send delay", pick(s, func(x evidence.Second) float64 { return x.SendDelayMax })})
 	for _, x := range s {
 		p.Rows = append(p.Rows, []string{clock(float64(x.T)), figure.Millis(x.SendDelayMax)})
 	}
@@ -286,12 +301,12 @@ func delays(s []evidence.Second) panel {
 
 func cpu(s []evidence.Second) panel {
 	p := panel{ID: "cpu", Title: "Generator CPU", Note: "Share of the cores that the generator may use.",
-		Legend: []string{"CPU share"}, Head: []string{"time", "CPU share"}, Empty: "The generator's CPU was not measured."}
+		Head: []string{"time", "CPU share"}, Empty: "The generator's CPU was not measured."}
 	if !slices.ContainsFunc(s, func(x evidence.Second) bool { return x.CPU >= 0 }) {
 		return p
 	}
-	p.SVG = overTime(p.ID, p.Title, "One line over the run's time: the generator's share of its cores.", s, figure.Share,
-		line{"cpu", pick(s, func(x evidence.Second) float64 {
+	p.overTime("One line over the run's time: the generator's share of its cores.", s, figure.Share, fromZero,
+		line{2, "CPU share", pick(s, func(x evidence.Second) float64 {
 			if x.CPU < 0 {
 				return math.NaN()
 			}

@@ -92,8 +92,8 @@ type moveRow struct {
 }
 
 type partRow struct {
-	Route, Wait, FirstByte, Transfer, Other, Mean, Response, Service string
-	Stack                                                            template.HTML
+	Route, Wait, FirstByte, Transfer, Other, Mean, Response, Service, ResponseN, ServiceN string
+	Stack                                                                                 template.HTML
 }
 
 type routeRow struct {
@@ -112,8 +112,7 @@ func view(run *evidence.Run) pageView {
 	v := pageView{Policy: Policy(), Style: template.CSS(styleText), Script: template.JS(scriptText), Run: run,
 		Verdict: run.Verdict.String(), Mark: glyph(run.Verdict), Sentence: sentence(run), When: when(run), Key: keyFigures(run),
 		Panels: panels(run), Account: accountRows(run.Account), Warmup: accountRows(run.Warmup), Causes: run.Causes,
-		Environment: environment(run), Incomplete: !run.Complete,
-		Classes: []string{"s1", "s2", "s3", "s4", "s5", "s6"}}
+		Environment: environment(run), Incomplete: !run.Complete}
 	v.judged(run)
 	v.moved(run)
 	v.parts(run)
@@ -208,10 +207,18 @@ func (v *pageView) parts(run *evidence.Run) {
 		}
 		v.Parts = append(v.Parts, partRow{Route: r.Name, Wait: figure.Millis(p.Wait), FirstByte: figure.Millis(p.FirstByte),
 			Transfer: figure.Millis(p.Transfer), Other: figure.Millis(p.Other), Mean: figure.Millis(p.Total),
-			Response: figure.Percentile(r.Response.P95, r.Response.Samples), Service: figure.Percentile(r.Service.P95, r.Service.Samples),
+			Response: figure.Millis(r.Response.P95), ResponseN: figure.Count(r.Response.Samples),
+			Service: serviceP95(r.Service), ServiceN: figure.Count(r.Service.Samples),
 			Stack: stack([]float64{p.Wait, p.FirstByte, p.Transfer, p.Other}, top)})
 	}
 	v.PartsCut = cut(len(order))
+}
+
+func serviceP95(l evidence.Latency) string {
+	if l.Samples == 0 {
+		return figure.Unmeasured
+	}
+	return figure.Millis(l.P95)
 }
 
 func (v *pageView) routes(run *evidence.Run) {

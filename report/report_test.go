@@ -321,7 +321,7 @@ func TestHTMLAnswersInOrder(t *testing.T) {
 	if !strings.Contains(s, `http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;`) {
 		t.Error("the policy is missing")
 	}
-	if n := strings.Count(s, "<svg viewBox=\"0 0 760 240\""); n != 6 {
+	if n := strings.Count(s, "<svg viewBox=\"0 0 1050 260\""); n != 6 {
 		t.Errorf("%d charts, want 6", n)
 	}
 	if strings.Count(s, "<details>") < 6 {
