@@ -294,8 +294,9 @@ func (c *checker) load(l *Load) {
 		c.pattern(index("load.unsafe_routes", i), r)
 	}
 	for i, r := range l.Traffic.Routes {
-		if !strings.HasPrefix(r, "/") {
-			c.say(fault.MAN004, index("load.traffic.routes", i), "load.traffic.routes: %s must be a path template that begins with /", shorten(r))
+		method, path, found := strings.Cut(r, " ")
+		if !strings.HasPrefix(r, "/") && (!found || method == "" || !strings.HasPrefix(path, "/")) {
+			c.say(fault.MAN004, index("load.traffic.routes", i), "load.traffic.routes: %s must be a path template that begins with /, with or without a method before it", shorten(r))
 		}
 	}
 	c.headers(l)

@@ -42,10 +42,11 @@ type values struct {
 
 // pool is the values of one placeholder.
 type pool struct {
-	key    string
-	values *traffic.Pool // escaped
-	zipf   bool
-	plain  bool // no value can be read as more or less than one segment
+	key      string
+	values   *traffic.Pool // escaped
+	distinct int           // of values; one that stands twice is picked twice as often
+	zipf     bool
+	plain    bool // no value can be read as more or less than one segment
 }
 
 func literalValue(path string) values {
@@ -144,7 +145,7 @@ func sendablePath(p string) string {
 // is checked by itself, as long as there are not too many.
 func (c *compiler) declared(r *traffic.Route, t *traffic.Template, params map[string]manifest.Param, all traffic.Decision) (v values, d traffic.Decision, why string) {
 	v = values{template: t, by: byParams, count: 1}
-	plain := true
+	plain, written := true, 1
 	h := sha256.New()
 	for _, key := range t.Keys() {
 		p, ok := c.pool(r.Name(), key, params[key])
@@ -153,7 +154,8 @@ func (c *compiler) declared(r *traffic.Route, t *traffic.Template, params map[st
 		}
 		plain = plain && p.plain
 		v.pools = append(v.pools, p)
-		v.count = times(v.count, p.size())
+		v.count = times(v.count, p.distinct)
+		written = times(written, p.size())
 		hashPart(h, key)
 		hashPart(h, p.values.Digest())
 	}
@@ -161,15 +163,15 @@ func (c *compiler) declared(r *traffic.Route, t *traffic.Template, params map[st
 	if all.Safe && plain && !t.Rest() {
 		return v, d, ""
 	}
-	if v.count > maxPaths {
+	if written > maxPaths {
 		if !all.Safe && plain {
 			return values{}, all, ""
 		}
-		return v, d, fmt.Sprintf("its values cannot all be checked against the route lists: %d combinations are more than %d", v.count, maxPaths)
+		return v, d, fmt.Sprintf("its values cannot all be checked against the route lists: %d combinations are more than %d", written, maxPaths)
 	}
 	kept, refused, last := c.combinations(r.Method, t, v.pools)
 	if refused > 0 && len(kept) > 0 {
-		c.warn("%s: %d of %d declared requests are not sent: %s", r.Name(), refused, v.count, last.Why())
+		c.warn("%s: %d of %d declared requests are not sent: %s", r.Name(), refused, written, last.Why())
 	}
 	v = enumerated(kept)
 	v.by = byParams
@@ -226,7 +228,9 @@ func (c *compiler) pool(route, key string, p manifest.Param) (pool, bool) {
 	var err error
 	switch {
 	case p.Int != nil:
-		out.values, err = traffic.NewIntPool(p.Int.Min, p.Int.Max, p.Pick)
+		if out.values, err = traffic.NewIntPool(p.Int.Min, p.Int.Max, p.Pick); err == nil {
+			out.distinct = out.size()
+		}
 	default:
 		if p.File != "" {
 			raw, err = c.lines(p.File)
@@ -254,6 +258,8 @@ func (p *pool) texts(raw []string, pick string) error {
 	}
 	var err error
 	p.values, err = traffic.NewPool(escaped, nil, pick)
+	slices.Sort(escaped)
+	p.distinct = len(slices.Compact(escaped))
 	return err
 }
 
