@@ -210,3 +210,6 @@ func quote(s string) string {
 
 // Paths lists the dotted paths of the effective values, sorted; for tests and completion.
 func (m *Manifest) Paths() []string { return slices.Sorted(maps.Keys(m.Origins)) }
+
+// Text writes s as a YAML scalar that reads back as the same text, in quotes where needed.
+func Text(s string) string { return plain(s) }
