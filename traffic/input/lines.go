@@ -1,10 +1,6 @@
 package input
 
-import (
-	"bytes"
-	"errors"
-	"io"
-)
+import "bytes"
 
 // MaxLine is the longest line, in bytes, that is given whole. Of a longer one nothing is given.
 const MaxLine = 1 << 20
@@ -84,7 +80,8 @@ func (l *Lines) last() bool {
 	rest := l.buf[l.r:l.w]
 	l.r = l.w
 	problem := l.set.Problem()
-	if len(rest) == 0 && problem == "" {
+	// a line that a failure of the device cut is no line; the Set's Err tells of it
+	if l.set.Err() != nil || len(rest) == 0 && problem == "" {
 		return false
 	}
 	l.line, l.fault = trimCR(rest), problem
@@ -124,12 +121,7 @@ func (l *Lines) fill() {
 	}
 	n, err := l.set.Read(l.buf[l.w:])
 	l.w += n
-	if err != nil {
-		l.ended = true
-		if !errors.Is(err, io.EOF) {
-			l.r = l.w // the Set's Err tells; a line that was cut by it is no line
-		}
-	}
+	l.ended = err != nil
 }
 
 // Bytes is the current line without its end, valid until the next call of Next.
