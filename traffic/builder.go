@@ -47,6 +47,7 @@ type Builder struct {
 	previous         int64
 	disorder, noPath int64
 	seconds          timeline
+	stamps           []int64 // nil once there are more than exactStamps
 	flight           overlap
 
 	clean, scratch []byte
@@ -249,6 +250,12 @@ func (b *Builder) time(e *Event) {
 	b.previous = t
 	b.timed++
 	b.first, b.last = min(b.first, t), max(b.last, t)
+	switch {
+	case b.timed <= exactStamps:
+		b.stamps = append(b.stamps, t)
+	case b.stamps != nil:
+		b.stamps = nil
+	}
 	b.seconds.add(floorDiv(t, int64(time.Second)), 1)
 	if e.Duration >= 0 {
 		b.flight.add(t, t+int64(e.Duration))

@@ -294,6 +294,22 @@ func TestTimes(t *testing.T) {
 	if len(gap.Gaps) != 1 || gap.Gaps[0].Seconds != 101 || gap.Window.Seconds != 299 {
 		t.Errorf("gaps %v, window %v", gap.Gaps, gap.Window)
 	}
+	fine := []time.Duration{}
+	for i := range 50 {
+		fine = append(fine, time.Duration(i)*time.Millisecond, time.Duration(i)*time.Millisecond+500*time.Millisecond)
+	}
+	short, _ := build(t, BuilderConfig{}, at(fine...))
+	if len(short.Gaps) != 1 || short.Gaps[0].Seconds != 0.451 {
+		t.Errorf("gaps %v, want one of 451 ms", short.Gaps)
+	}
+	busy := []time.Duration{}
+	for i := range 400 {
+		busy = append(busy, time.Duration(i/8)*time.Second, time.Duration(i/8+100)*time.Second)
+	}
+	whole, _ := build(t, BuilderConfig{}, at(busy...))
+	if len(whole.Gaps) != 1 || whole.Gaps[0].Seconds != 51 {
+		t.Errorf("gaps %v, want one of 51 s", whole.Gaps)
+	}
 	long, _ := build(t, BuilderConfig{}, at(0, time.Hour, 3*365*24*time.Hour))
 	if long.Window.Seconds != 3*365*86400 || len(long.PerMinute) > maxCurve || long.PerMinute[0] != 2 {
 		t.Errorf("three years: %v s, %d buckets", long.Window.Seconds, len(long.PerMinute))

@@ -106,8 +106,24 @@ func (b *Builder) times(p *Profile) {
 	p.PerMinute, p.PerMinuteBucket = b.seconds.curve()
 	p.Dispersion = b.seconds.dispersion()
 	p.PeakConcurrency = b.flight.peak()
-	width := int64(1) << b.seconds.shift
-	for _, s := range b.seconds.silences() {
-		p.Gaps = append(p.Gaps, Gap{Start: time.Unix(s.from*width, 0).UTC(), Seconds: float64(s.cells * width)})
+	p.Gaps = b.gaps()
+}
+
+// gaps are exact for up to exactStamps arrivals whose times are fine enough, and otherwise known to a
+// second, or to a cell of the timeline in a window of more than twelve days.
+func (b *Builder) gaps() []Gap {
+	found, known := []silence(nil), false
+	unit := int64(1)
+	if b.stamps != nil {
+		found, known = stampSilences(b.stamps)
 	}
+	if !known {
+		unit = int64(time.Second) << b.seconds.shift
+		found = b.seconds.silences()
+	}
+	var out []Gap
+	for _, s := range found {
+		out = append(out, Gap{Start: time.Unix(0, s.from*unit).UTC(), Seconds: float64(s.length) * float64(unit) / float64(time.Second)})
+	}
+	return out
 }

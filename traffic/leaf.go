@@ -67,9 +67,11 @@ var statusNames = [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 // reservoir keeps the raw paths with the least hashes, with exact counts: a path that is among them
 // at the end was among them when it was first seen, so none of its requests was missed. Which are
-// kept does not depend on order.
+// kept does not depend on order. Most places in a tree hold one path only, which needs no map.
 type reservoir struct {
-	seen  map[string]*sighting
+	only  string // the single path, while more is nil
+	first sighting
+	more  map[string]*sighting
 	bound uint64 // hashes above it are out for good; 0 means no bound yet
 }
 
@@ -78,53 +80,83 @@ type sighting struct {
 }
 
 func (r *reservoir) add(path []byte, hash uint64, n uint64, keep int) {
-	if r.bound > 0 && hash > r.bound {
+	switch {
+	case r.bound > 0 && hash > r.bound:
+		return
+	case r.more == nil && r.first.n == 0:
+		r.only, r.first = string(path), sighting{hash, n}
+		return
+	case r.more == nil && r.only == string(path):
+		r.first.n += n
 		return
 	}
-	if s := r.seen[string(path)]; s != nil {
+	all := r.all()
+	if s := all[string(path)]; s != nil {
 		s.n += n
 		return
 	}
-	if r.seen == nil {
-		r.seen = make(map[string]*sighting, 1)
-	}
-	r.seen[string(path)] = &sighting{hash, n}
-	if len(r.seen) >= 2*keep {
+	all[string(path)] = &sighting{hash, n}
+	if len(all) >= 2*keep {
 		r.trim(keep)
 	}
 }
 
+// all turns the reservoir into its map form.
+func (r *reservoir) all() map[string]*sighting {
+	if r.more == nil {
+		r.more = make(map[string]*sighting, 2)
+		if r.first.n > 0 {
+			first := r.first
+			r.more[r.only] = &first
+		}
+		r.only, r.first = "", sighting{}
+	}
+	return r.more
+}
+
 // has tells whether the path is kept.
-func (r *reservoir) has(path []byte) bool { return r.seen[string(path)] != nil }
+func (r *reservoir) has(path []byte) bool {
+	if r.more == nil {
+		return r.first.n > 0 && r.only == string(path)
+	}
+	return r.more[string(path)] != nil
+}
 
 // trim keeps the keep least hashes.
 func (r *reservoir) trim(keep int) {
-	if len(r.seen) <= keep {
+	all := r.all()
+	if len(all) <= keep {
 		return
 	}
-	hashes := make([]uint64, 0, len(r.seen))
-	for _, s := range r.seen {
+	hashes := make([]uint64, 0, len(all))
+	for _, s := range all {
 		hashes = append(hashes, s.hash)
 	}
 	slices.Sort(hashes)
-	r.bound = hashes[keep-1]
-	for p, s := range r.seen {
-		if s.hash > r.bound {
-			delete(r.seen, p)
+	r.lower(hashes[keep-1])
+}
+
+// lower drops what is above a bound.
+func (r *reservoir) lower(bound uint64) {
+	r.bound = bound
+	for p, s := range r.all() {
+		if s.hash > bound {
+			delete(r.more, p)
 		}
 	}
 }
 
 func (r *reservoir) merge(o *reservoir, keep int) {
 	if o.bound > 0 && (r.bound == 0 || o.bound < r.bound) {
-		r.bound = o.bound
-		for p, s := range r.seen {
-			if s.hash > r.bound {
-				delete(r.seen, p)
-			}
-		}
+		r.lower(o.bound)
 	}
-	for p, s := range o.seen {
+	if o.more == nil {
+		if o.first.n > 0 {
+			r.add([]byte(o.only), o.first.hash, o.first.n, keep)
+		}
+		return
+	}
+	for p, s := range o.more {
 		r.add([]byte(p), s.hash, s.n, keep)
 	}
 }
@@ -156,7 +188,7 @@ func (r *reservoir) tuples(t *Template, keep int) []Tuple {
 	r.trim(keep)
 	byKey := map[string]int{}
 	var out []Tuple
-	for path, s := range r.seen {
+	for path, s := range r.all() {
 		values, ok := t.Match(path)
 		if !ok {
 			continue

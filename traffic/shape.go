@@ -9,8 +9,8 @@ const maxLiteral = 96
 // identifier, with a placeholder inside for a file whose name holds one, else the segment itself in
 // clean spelling (TR-20). hashole tells that a placeholder was put in. It is a pure function of seg.
 func appendShape(dst, seg []byte) (out []byte, hashole bool) {
-	if len(seg) == 0 {
-		return dst, false
+	if isWord(seg) {
+		return append(dst, seg...), false
 	}
 	var buf [maxLiteral]byte
 	plain, fits := unescape(buf[:0], seg)
@@ -24,6 +24,19 @@ func appendShape(dst, seg []byte) (out []byte, hashole bool) {
 		return append(dst, idHole...), true
 	}
 	return appendClean(dst, seg), false
+}
+
+// isWord is a short way for the usual segment: no digit, nothing escaped, and too short for a token.
+func isWord(seg []byte) bool {
+	if len(seg) >= 16 {
+		return false
+	}
+	for _, c := range seg {
+		if !isAlpha(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
 }
 
 // unescape decodes once into dst's capacity; fits is false when the segment is longer than that.

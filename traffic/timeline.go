@@ -1,6 +1,9 @@
 package traffic
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // timelineCells bounds a timeline. A window of up to 1,048,576 cells of the finest width (twelve days
 // of seconds) is counted at that width; a longer one at the least power of two times it that fits.
@@ -138,10 +141,49 @@ func (t *timeline) curve() (perBucket []uint64, bucketSeconds float64) {
 // maxGaps is how many gaps a profile names, the longest.
 const maxGaps = 20
 
-// silence is a run of empty cells, from the last cell in use before it to the first one after.
-type silence struct{ from, cells int64 }
+// silence is a stretch without arrivals, in whatever unit the finder counts.
+type silence struct{ from, length int64 }
 
-// silences finds the gaps longer than ten times the median gap. Times are known to one cell: c
+// exactStamps is how many timestamps are kept to find gaps exactly.
+const exactStamps = 1 << 16
+
+// stampSilences finds the gaps longer than ten times the median gap among exact timestamps. known is
+// false when that median is 0, as it is in a busy log whose times are whole seconds: then cells tell
+// more.
+func stampSilences(stamps []int64) (gaps []silence, known bool) {
+	if len(stamps) < 3 {
+		return nil, true
+	}
+	slices.Sort(stamps)
+	lengths := make([]int64, len(stamps)-1)
+	for i := range lengths {
+		lengths[i] = stamps[i+1] - stamps[i]
+	}
+	sorted := slices.Clone(lengths)
+	slices.Sort(sorted)
+	median := sorted[(len(sorted)-1)/2]
+	if median == 0 {
+		return nil, false
+	}
+	for i, l := range lengths {
+		if l/10 > median || l/10 == median && l%10 > 0 {
+			gaps = append(gaps, silence{stamps[i], l})
+		}
+	}
+	return longest(gaps), true
+}
+
+// longest keeps maxGaps of them, in order of time.
+func longest(all []silence) []silence {
+	slices.SortFunc(all, func(a, b silence) int {
+		return cmp.Or(cmp.Compare(b.length, a.length), cmp.Compare(a.from, b.from))
+	})
+	all = all[:min(len(all), maxGaps)]
+	slices.SortFunc(all, func(a, b silence) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// silences finds the gaps longer than ten times the median gap, in cells. Times are known to one cell: c
 // arrivals in a cell count as c-1 gaps of width/c, and only a gap that leaves a whole cell empty can
 // be named.
 func (t *timeline) silences() []silence {
@@ -166,16 +208,7 @@ func (t *timeline) silences() []silence {
 		last = int64(i)
 	}
 	median := weightedMedian(gaps)
-	all = slices.DeleteFunc(all, func(s silence) bool { return float64(s.cells) <= 10*median })
-	slices.SortFunc(all, func(a, b silence) int {
-		if a.cells != b.cells {
-			return int(b.cells - a.cells)
-		}
-		return int(a.from - b.from)
-	})
-	all = all[:min(len(all), maxGaps)]
-	slices.SortFunc(all, func(a, b silence) int { return int(a.from - b.from) })
-	return all
+	return longest(slices.DeleteFunc(all, func(s silence) bool { return float64(s.length) <= 10*median }))
 }
 
 type weighted struct {
@@ -184,15 +217,7 @@ type weighted struct {
 }
 
 func weightedMedian(w []weighted) float64 {
-	slices.SortFunc(w, func(a, b weighted) int {
-		switch {
-		case a.value < b.value:
-			return -1
-		case a.value > b.value:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(w, func(a, b weighted) int { return cmp.Compare(a.value, b.value) })
 	var total, seen int64
 	for _, x := range w {
 		total += x.n
