@@ -51,7 +51,7 @@ func Default(dir string, overrides ...Override) (*Manifest, error) {
 
 // readBounded reads a file of at most maxBytes.
 func readBounded(path string) (string, error) {
-	f, err := os.Open(path) //nolint:gosec // the path is what the user names
+	f, err := os.Open(path)
 	if err != nil {
 		say := "%s cannot be opened"
 		if errors.Is(err, fs.ErrNotExist) {

@@ -201,6 +201,10 @@ func TestOverrideIsBlamedOnItsFlag(t *testing.T) {
 	if len(list) != 1 || list[0].Code != fault.CLI001 || !strings.HasPrefix(list[0].Message, "--scale: load.scale must be a number") {
 		t.Errorf("got %v", list)
 	}
+	list = problems(t, "name: x\n", Override{"load.source", "datadog", "--source"})
+	if len(list) != 1 || list[0].Code != fault.LOD012 || !strings.HasPrefix(list[0].Message, "--source: there is no load source called datadog") {
+		t.Errorf("got %v", list)
+	}
 	m := mustParse(t, "name: x\n", Override{"load.rate", "300/m", "--rate"}, Override{"load.traffic.profile", "p.json", "--profile"})
 	if m.Load.Rate != 5 || m.Load.Traffic.Profile != "p.json" {
 		t.Errorf("effective: %+v", m.Load)

@@ -22,12 +22,16 @@ type source struct {
 }
 
 // problem makes an error that points at a place: the place is in the sentence, the line with a
-// caret is in the detail. A value that a flag gave is blamed on the flag, as a usage error.
+// caret is in the detail. A value that a flag gave is blamed on the flag; a value of the wrong form
+// is then a usage error.
 func (s source) problem(code fault.Code, at position, format string, args ...any) *fault.Error {
 	text := fmt.Sprintf(format, args...)
 	switch {
 	case at.flag != "":
-		return fault.New(fault.CLI001, "%s: %s", at.flag, text)
+		if code == fault.MAN003 || code == fault.MAN004 {
+			code = fault.CLI001
+		}
+		return fault.New(code, "%s: %s", at.flag, text)
 	case at.line == 0:
 		return fault.New(code, "%s: %s", s.name, text)
 	}

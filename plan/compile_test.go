@@ -456,6 +456,13 @@ func TestDigestCoversWhatDecides(t *testing.T) {
 	}
 }
 
+// TestSourceMustMatch keeps an absent source from passing for an assumed smoke.
+func TestSourceMustMatch(t *testing.T) {
+	if _, err := Compile(Input{Manifest: parse(t, otelManifest)}); err == nil || !strings.Contains(err.Error(), "CLI-002") {
+		t.Errorf("a source that was not read: %v", err)
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	source, observed := shop(t)
 	p := compile(t, Input{Manifest: parse(t, otelManifest), Source: source, Observed: observed})

@@ -297,7 +297,7 @@ func plainly(err error) error {
 
 // readFile reads a file of at most limit bytes.
 func readFile(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path) //nolint:gosec // the manifest names it
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
