@@ -11,7 +11,7 @@ import (
 // Run gives a deep copy of run that is fit to be written: no secret in any text, and no figure that
 // JSON cannot hold. The tally is shared, as it holds numbers only. The caller's run is not changed.
 func (r *Redactor) Run(run *Run) *Run {
-	c := cleaner{redact: r}
+	c := cleaner{redact: r, known: map[string]string{}}
 	out := c.copyOf(reflect.ValueOf(run)).Interface().(*Run)
 	if c.odd > 0 {
 		out.Warnings = append(out.Warnings, "a figure was not a finite number and is written as 0")
@@ -21,7 +21,17 @@ func (r *Redactor) Run(run *Run) *Run {
 
 type cleaner struct {
 	redact *Redactor
-	odd    int // figures that were not finite
+	known  map[string]string // texts that were seen: the series repeats a few of them thousands of times
+	odd    int               // figures that were not finite
+}
+
+func (c *cleaner) text(s string) string {
+	out, ok := c.known[s]
+	if !ok {
+		out = c.redact.String(s)
+		c.known[s] = out
+	}
+	return out
 }
 
 // Types that are copied as they are: they hold no text.
@@ -36,7 +46,7 @@ func (c *cleaner) copyOf(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
 	switch v.Kind() {
 	case reflect.String:
-		out.SetString(c.redact.String(v.String()))
+		out.SetString(c.text(v.String()))
 	case reflect.Float64, reflect.Float32:
 		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
 			c.odd++

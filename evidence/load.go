@@ -17,8 +17,8 @@ import (
 
 // Bounds of what is read back: run folders may come from anywhere.
 const (
-	maxRunBytes = 64 << 20 // run.json; a run of 500 routes over 4,096 seconds takes 3 MB
-	maxRuns     = 20_000   // folders of one root
+	maxRunBytes = 64 << 20  // run.json; a run of 500 routes over 4,096 seconds takes 3 MB
+	maxRuns     = 1_000_000 // folders of one root
 )
 
 // Latest names the newest run for Load.
@@ -38,7 +38,8 @@ func Expected() []string {
 	return []string{RunFile, "summary.csv", "series.csv", "histograms.hlog", "report.html", "report.md", "junit.xml", JournalFile, StdoutFile}
 }
 
-// List reads the runs under root, newest first. A root that does not exist holds none.
+// List reads the runs under root, newest first, without their series, routes and findings. A root that
+// does not exist holds none.
 func List(root string) ([]Folder, error) {
 	names, err := runNames(root)
 	if err != nil {
@@ -47,7 +48,8 @@ func List(root string) ([]Folder, error) {
 	out := make([]Folder, 0, len(names))
 	for _, name := range slices.Backward(names) {
 		f := read(filepath.Join(root, name))
-		f.Run.Series = nil // a list of runs shows none, and holds them all in memory
+		// A list holds all of its runs in memory at once: only what it shows of each is kept.
+		f.Run.Series, f.Run.Routes, f.Run.Curve, f.Run.Findings, f.Run.Plan.Checks, f.Run.Plan.Pools = nil, nil, nil, nil, nil, nil
 		out = append(out, *f)
 	}
 	return out, nil

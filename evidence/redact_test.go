@@ -150,3 +150,21 @@ func TestRunIsCopiedWithoutSecrets(t *testing.T) {
 		t.Error("the caller's run was changed")
 	}
 }
+
+// Whatever surrounds it, a known secret never survives, and redacting twice changes nothing more.
+func FuzzRedact(f *testing.F) {
+	const secret = "canary-4f9a1c"
+	for _, s := range []string{"x " + secret, "password=" + secret + "&a=b", "Cookie: \x00" + secret + secret, "postgres://u:" + secret + "@h", `{"token":"` + secret + `"}`, "\xff" + secret} {
+		f.Add(s)
+	}
+	r := evidence.NewRedactor(secret)
+	f.Fuzz(func(t *testing.T, s string) {
+		got := r.String(s)
+		if strings.Contains(got, secret) {
+			t.Fatalf("%q keeps the secret: %q", s, got)
+		}
+		if again := r.String(r.String(got)); again != r.String(got) {
+			t.Fatalf("%q: redacting does not come to rest: %q, %q", s, got, again)
+		}
+	})
+}

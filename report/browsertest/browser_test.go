@@ -6,7 +6,6 @@ package browsertest
 import (
 	"bytes"
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -132,32 +132,45 @@ func TestAsksForNothing(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	dead := deadEnd(t)
-	_, log := browse(t, server.URL+"/report.html", "--dump-dom", "--proxy-server="+dead, "--proxy-bypass-list=<-loopback>;"+strings.TrimPrefix(server.URL, "http://"))
+	proxy := deadEnd(t)
+	_, log := browse(t, server.URL+"/report.html", "--dump-dom", "--proxy-server="+proxy.addr,
+		"--proxy-bypass-list=<-loopback>;"+strings.TrimPrefix(server.URL, "http://"))
 	if pages.Load() == 0 || others.Load() != 0 {
 		t.Errorf("the page was asked for %d times, other things %d times\n%s", pages.Load(), others.Load(), log)
 	}
+	for _, host := range proxy.hosts() {
+		if bytes.Contains(html, []byte(host)) {
+			t.Errorf("a host that the page names was asked for: %s", host)
+		}
+	}
 }
 
-// deadEnd is a proxy that notes every attempt to leave the machine and refuses it. The browser's own
-// services may try; the page's policy is what keeps the page from it, and is tested apart.
-func deadEnd(t *testing.T) string {
+// blindProxy notes every host that the browser asks for beyond the test's own server, and answers
+// none. The browser's own services may ask for theirs; the page must not.
+type blindProxy struct {
+	addr string
+	mu   sync.Mutex
+	seen []string
+}
+
+func (p *blindProxy) hosts() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.seen...)
+}
+
+func deadEnd(t *testing.T) *blindProxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_ = c.Close()
-		}
-	}()
-	return l.Addr().String()
+	p := &blindProxy{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.mu.Lock()
+		p.seen = append(p.seen, r.Host)
+		p.mu.Unlock()
+		http.Error(w, "no way out", http.StatusBadGateway)
+	}))
+	t.Cleanup(server.Close)
+	p.addr = strings.TrimPrefix(server.URL, "http://")
+	return p
 }
 
 // A page full of hostile names runs nothing of them, and would be kept from it if it tried.
