@@ -12,13 +12,13 @@ import (
 type place uint8
 
 const (
-	inDocuments      place = iota // an array of documents
-	inDocument                    // an object
-	inResourceSpans               // an array
-	inResource                    // an object
-	inScopeSpans                  // an array
-	inScope                       // an object
-	inSpans                       // an array
+	inDocuments     place = iota // an array of documents
+	inDocument                   // an object
+	inResourceSpans              // an array
+	inResource                   // an object
+	inScopeSpans                 // an array
+	inScope                      // an object
+	inSpans                      // an array
 )
 
 // frame is a container that is open.
@@ -97,7 +97,7 @@ func (s *Source) step() {
 		ok = s.stepObject(f)
 	}
 	switch {
-	case s.in.set.Err() != nil:
+	case !ok && s.failed():
 		s.finish(s.in.set.Err())
 	case !ok:
 		s.damage(s.in.why)
@@ -105,6 +105,9 @@ func (s *Source) step() {
 		s.sound()
 	}
 }
+
+// failed tells whether reading failed and all that was read before is used up.
+func (s *Source) failed() bool { return s.in.r == s.in.w && s.in.set.Err() != nil }
 
 // finish ends reading.
 func (s *Source) finish(err error) {
@@ -131,10 +134,6 @@ func (s *Source) openInput() {
 			break
 		}
 	}
-	if err := set.Err(); err != nil {
-		s.finish(err)
-		return
-	}
 	if bytes.HasPrefix(s.in.buf[:s.in.w], []byte("\xef\xbb\xbf")) {
 		s.in.r = 3 // a byte order mark
 	}
@@ -150,6 +149,9 @@ func framing(head []byte) string {
 	body := bytes.TrimLeft(head, "\x00")
 	zeros := len(head) - len(body)
 	if zeros == 0 || zeros >= 4 {
+		if len(body) > 0 && (body[0] == '{' || body[0] == '[') {
+			return ""
+		}
 		for _, c := range body {
 			if c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != 0 {
 				return "protobuf or another binary format"
@@ -171,8 +173,8 @@ func framing(head []byte) string {
 func (s *Source) begin() {
 	in := &s.in
 	c, ok := s.between()
-	if err := in.set.Err(); err != nil {
-		s.finish(err)
+	if !ok && s.failed() {
+		s.finish(in.set.Err())
 		return
 	}
 	if !ok {

@@ -227,7 +227,7 @@ func (s *scanner) time(at *uint64) bool {
 	return true
 }
 
-// unsigned reads decimal digits, exactly.
+// unsigned reads decimal digits, exactly; 0 when they are none or past 63 bits.
 func unsigned(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 19 {
 		return 0, false
@@ -239,7 +239,10 @@ func unsigned(b []byte) (uint64, bool) {
 		}
 		n = n*10 + uint64(c-'0')
 	}
-	return n, n <= math.MaxInt64
+	if n > math.MaxInt64 {
+		return 0, false
+	}
+	return n, true
 }
 
 // wholeNumber reads a JSON number: exactly when it is written as an integer, else rounded; 0 for what
