@@ -301,10 +301,13 @@ func appendFile(dst, seg, plain []byte) ([]byte, bool) {
 	return dst, false
 }
 
-// isHash takes what a bundler puts into a file name: hex of 8 or more with a digit, or mixed case
-// with digits of 8 or more.
+// isHash takes what a bundler puts into a file name: hex of 6 or more with a digit and a letter, or
+// mixed case with digits of 8 or more.
 func isHash(s []byte) bool {
 	n := count(s)
 	l := len(s)
-	return l >= 8 && (n.hexes == l && n.digits > 0 || n.digits > 0 && n.lowers > 0 && n.uppers > 0 && n.turns >= 3 || isToken(s, n))
+	if n.hexes == l && l >= 6 && n.digits > 0 && (n.digits < l || l >= 8) {
+		return true
+	}
+	return l >= 8 && (n.digits > 0 && n.lowers > 0 && n.uppers > 0 && n.turns >= 3 || isToken(s, n))
 }

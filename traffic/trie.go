@@ -215,13 +215,17 @@ const minLiteral = 5
 // settle applies cardinality (TR-21) and then rarity (TR-23) from the root down. What has merged
 // above is merged before what lies below is looked at.
 func (t *tree) settle(n *node, maxDistinct int) {
-	var total uint64
+	var total, fileRequests uint64
 	files := 0
 	for seg, c := range n.children {
 		total += c.requests
 		if isMixed(seg) {
 			files++
+			fileRequests += c.requests
 		}
+	}
+	if files == 1 && fileRequests < minLiteral {
+		files = 0 // one stray file makes no values of its neighbours
 	}
 	distinct := len(n.children)
 	if distinct > maxDistinct && uint64(distinct)*20 > total {
