@@ -213,45 +213,17 @@ func profile(m *manifest.Manifest) (*traffic.Profile, string, error) {
 // under them (TR-42).
 func patterns(m *manifest.Manifest) []Result {
 	const name = "unsafe routes"
+	policy, err := traffic.NewPolicy(m.Load.SafeRoutes, m.Load.UnsafeRoutes)
+	if err != nil {
+		return []Result{bad(name, "Mend the pattern; it is `METHOD /path`.", "%v", err)}
+	}
 	p, _, err := profile(m)
 	if p == nil || err != nil {
 		return nil
 	}
 	var out []Result
-	for _, pattern := range m.Load.UnsafeRoutes {
-		if route, found := deeper(pattern, p.Routes); found {
-			out = append(out, warn(name, "Write `**` where everything below is meant.",
-				"%q covers one segment only and not %s", pattern, route))
-		}
+	for _, text := range policy.SingleStarWarnings(p) {
+		out = append(out, warn(name, "Write `**` where everything below is meant.", "%s", text))
 	}
 	return out
-}
-
-// deeper finds a route below a pattern that ends in a single `*` and does not cover it.
-func deeper(pattern string, routes []traffic.Route) (string, bool) {
-	f := strings.Fields(pattern)
-	if len(f) != 2 {
-		return "", false
-	}
-	want := strings.Split(f[1], "/")
-	if want[len(want)-1] != "*" {
-		return "", false
-	}
-	for _, r := range routes {
-		have := strings.Split(r.Path, "/")
-		if (f[0] == "*" || f[0] == r.Method) && len(have) > len(want) && below(want, have) {
-			return r.Name(), true
-		}
-	}
-	return "", false
-}
-
-// below tells whether the segments of a pattern match the first segments of a template.
-func below(want, have []string) bool {
-	for i, w := range want {
-		if w != "*" && w != have[i] && !strings.HasPrefix(have[i], "{") {
-			return false
-		}
-	}
-	return true
 }

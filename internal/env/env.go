@@ -27,6 +27,9 @@ import (
 // DefaultMaxLog is how large one log may grow, in bytes, before its older part is dropped.
 const DefaultMaxLog = 16 << 20
 
+// maxReplicas bounds the processes of one service on one machine.
+const maxReplicas = 256
+
 // Config says what to bring up.
 type Config struct {
 	Dir      string // project folder; the ledger is in .seatrial/environments below it
@@ -121,8 +124,13 @@ func (c *Config) prepare() ([]string, error) {
 		if err := checkName(name); err != nil {
 			return nil, err
 		}
-		if strings.TrimSpace(s.Run) == "" {
+		switch {
+		case strings.TrimSpace(s.Run) == "":
 			return nil, fault.New(fault.MAN004, "services.%s has no `run` command", name)
+		case s.Port < 0 || s.Port > 65535:
+			return nil, fault.New(fault.MAN004, "services.%s.port is %d, which is not a port", name, s.Port)
+		case s.Replicas < 0 || s.Replicas > maxReplicas:
+			return nil, fault.New(fault.MAN004, "services.%s.replicas is %d; it must be between 1 and %d", name, s.Replicas, maxReplicas)
 		}
 	}
 	return order(c.Services)

@@ -191,6 +191,8 @@ func TestConfigRefusals(t *testing.T) {
 		"newline":       {Config{Name: "a\nb", Services: chain(), Provider: p}, fault.CLI001},
 		"no service":    {Config{Name: "n", Provider: p}, fault.ENV001},
 		"no run":        {Config{Name: "n", Services: services(manifest.Service{}), Provider: p}, fault.MAN004},
+		"bad port":      {Config{Name: "n", Services: services(manifest.Service{Run: "x", Port: 65536}), Provider: p}, fault.MAN004},
+		"bad replicas":  {Config{Name: "n", Services: services(manifest.Service{Run: "x", Replicas: 1 << 20}), Provider: p}, fault.MAN004},
 		"unknown need":  {Config{Name: "n", Services: services(manifest.Service{Run: "x", DependsOn: []string{"z"}}), Provider: p}, fault.MAN004},
 		"unknown url":   {Config{Name: "n", Services: services(manifest.Service{Run: "x ${service.z.url}"}), Provider: p}, fault.MAN004},
 		"itself":        {Config{Name: "n", Services: services(manifest.Service{Run: "x ${service.a.url}"}), Provider: p}, fault.MAN004},

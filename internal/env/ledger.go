@@ -48,8 +48,8 @@ type Info struct {
 	Notes    []string      `json:"notes,omitempty"`
 	Services []Service     `json:"services"`
 
-	State  State `json:"-"`
-	Holder int   `json:"-"` // process that uses it now; 0 when none
+	State  State `json:"state,omitempty"`      // as List or Info saw it; never in env.json
+	Holder int   `json:"holder_pid,omitempty"` // process that uses it now; 0 when none
 }
 
 // Service is one started replica.
@@ -209,7 +209,7 @@ func inspect(dir, name string) Info {
 	if err != nil {
 		info = Info{Name: name, State: Broken}
 	} else {
-		info.State = info.state(time.Now())
+		info.State, info.Holder = info.state(time.Now()), 0
 	}
 	if id, ok := holder(dir, name); ok {
 		info.State, info.Holder = InUse, id.PID

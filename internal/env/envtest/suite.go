@@ -35,6 +35,7 @@ func Run(t *testing.T, d Driver) {
 	t.Run("not ready", d.notReady)
 	t.Run("build", d.build)
 	t.Run("strays and stubborn processes are removed", d.strays)
+	t.Run("an impatient tear-down forces", d.impatient)
 	t.Run("one name, one holder", d.oneHolder)
 	t.Run("kept and opened again", d.kept)
 	t.Run("cancelled", d.cancelled)
@@ -255,6 +256,21 @@ func (d Driver) strays(t *testing.T) {
 			WantEmpty(t, dir)
 		})
 	}
+}
+
+func (d Driver) impatient(t *testing.T) {
+	dir := t.TempDir()
+	e := d.up(t, d.config(dir, map[string]manifest.Service{"web": d.service(Stubborn)}))
+	res := e.Info().Services[0].Resource
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := e.Down(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if d.Provider.Alive(res) {
+		t.Error("the service still runs")
+	}
+	WantEmpty(t, dir)
 }
 
 func (d Driver) oneHolder(t *testing.T) {

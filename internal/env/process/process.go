@@ -155,8 +155,22 @@ func parseBytes(s string) (uint64, error) {
 	return 0, fmt.Errorf("%q is not an amount of memory", s)
 }
 
+// proofAttempts is how often a proof is made before it is denied: the tables of the kernel cannot be
+// read at one instant, and a server may be replacing its workers just then.
+const proofAttempts = 3
+
 // Prove tells whether r's processes, and no others, listen where addr is answered.
 func (Provider) Prove(token string, r env.Resource, addr netip.AddrPort) error {
+	var err error
+	for range proofAttempts {
+		if err = prove(token, r, addr); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func prove(token string, r env.Resource, addr netip.AddrPort) error {
 	if !addr.Addr().IsLoopback() {
 		return fmt.Errorf("%s is not a loopback address", addr)
 	}

@@ -21,6 +21,9 @@ import (
 	"seatrial/fault"
 )
 
+// maxHashed is the size of the largest untracked file whose content goes into a digest, in bytes.
+const maxHashed = 64 << 20
+
 // maxOutput bounds what is kept of git's answers, in bytes.
 const maxOutput = 64 << 10
 
@@ -71,7 +74,9 @@ type Description struct {
 
 // Describe gives the commit of dir and a digest of how dir differs from it: SHA-256 over the binary
 // `git diff HEAD` below dir and over the names, modes and contents of untracked files that git does
-// not ignore, in the order of their names. Outside git both are empty.
+// not ignore, in the order of their names; of an untracked file beyond 64 MiB the size and time of
+// change stand for the content. Untracked files in .seatrial are Seatrial's own and do not count.
+// Outside git both are empty.
 func Describe(ctx context.Context, dir string) (Description, error) {
 	if inside, err := git(ctx, dir, "rev-parse", "--is-inside-work-tree"); err != nil || inside != "true" {
 		return Description{}, ctx.Err()
@@ -90,12 +95,15 @@ func Describe(ctx context.Context, dir string) (Description, error) {
 		return Description{}, describeFault(dir, err)
 	}
 	var names bytes.Buffer
-	if err := stream(ctx, dir, &names, "ls-files", "--others", "--exclude-standard", "-z", "--", "."); err != nil {
+	if err := stream(ctx, dir, &names, "ls-files", "--others", "--exclude-standard", "-z", "--", ".", ":(exclude).seatrial"); err != nil {
 		return Description{}, describeFault(dir, err)
 	}
 	untracked := slices.DeleteFunc(strings.Split(names.String(), "\x00"), func(s string) bool { return s == "" })
 	slices.Sort(untracked)
 	for _, name := range untracked {
+		if err := ctx.Err(); err != nil {
+			return Description{}, err
+		}
 		if err := hashFile(&n, dir, name); err != nil {
 			return Description{}, describeFault(dir, err)
 		}
@@ -143,6 +151,10 @@ func hashFile(w io.Writer, dir, name string) error {
 		return err
 	case !info.Mode().IsRegular():
 		return nil // a repository inside, a socket, a pipe: the name counts, reading could block
+	}
+	if info.Size() > maxHashed {
+		_, err := fmt.Fprintf(w, "%d\n", info.ModTime().UnixNano())
+		return err
 	}
 	f, err := os.Open(path)
 	if err != nil {

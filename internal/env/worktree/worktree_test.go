@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,6 +138,21 @@ func TestDescribe(t *testing.T) {
 	if d := describe().Dirty; d != ignoring {
 		t.Error("an ignored file changed the digest")
 	}
+	if err := os.Mkdir(filepath.Join(repo, ".seatrial"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(repo, ".seatrial", "run.json"), "x")
+	if d := describe().Dirty; d != ignoring {
+		t.Error("a file of Seatrial's own changed the digest")
+	}
+	big, err := os.Create(filepath.Join(repo, "big"))
+	if err == nil {
+		err = errors.Join(big.Truncate(maxHashed+1), big.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	step("a large file")
 	if err := os.Symlink("nowhere", filepath.Join(repo, "link")); err != nil {
 		t.Fatal(err)
 	}
