@@ -2,6 +2,7 @@ package fault
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"go/ast"
 	"go/parser"
@@ -125,7 +126,7 @@ func TestReferencePage(t *testing.T) {
 
 func TestErrorForms(t *testing.T) {
 	e := New(LOD013, "nothing is left of %d routes", 4).WithNext("Name %s.", "one").WithDetail("x").Because(os.ErrNotExist)
-	if e.Error() != "LOD-013 nothing is left of 4 routes" || e.Next != "Name one." || e.Kind() != Unproved || e.Unwrap() != os.ErrNotExist {
+	if e.Error() != "LOD-013 nothing is left of 4 routes" || e.Next != "Name one." || e.Kind() != Unproved || !errors.Is(e, os.ErrNotExist) {
 		t.Errorf("got %+v", e)
 	}
 	list := List{e, New(MAN001, "there is none")}

@@ -91,8 +91,15 @@ func (t *tree) problem(at position, format string, args ...any) {
 	t.problems = append(t.problems, t.src.problem(fault.MAN002, at, format, args...))
 }
 
-// parse checks the bounds and runs the YAML parser; nil without a problem is an empty document.
-func (t *tree) parse() ast.Node {
+// parse checks the bounds and runs the YAML parser; nil without a problem is an empty document. The
+// parser belongs to others, so that a defect of it must not end the program.
+func (t *tree) parse() (body ast.Node) {
+	defer func() {
+		if r := recover(); r != nil {
+			body = nil
+			t.problem(position{}, "it is not valid YAML, and the YAML parser cannot say where")
+		}
+	}()
 	if at, ok := badText(t.src.text); ok {
 		t.problem(at, "the manifest must be UTF-8 text without control characters")
 		return nil

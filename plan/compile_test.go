@@ -274,6 +274,19 @@ func TestRates(t *testing.T) {
 	}
 }
 
+func TestBursty(t *testing.T) {
+	source, observed := shop(t)
+	in := Input{Manifest: parse(t, otelManifest+"  arrivals: bursty\n"), Source: source, Observed: observed}
+	source.Dispersion = 3.5
+	if p := compile(t, in); p.Open.Kind != "bursty" || p.Open.Dispersion != 3.5 {
+		t.Errorf("schedule: %+v", p.Open)
+	}
+	source.Dispersion = 0.4
+	if p := compile(t, in); p.Open.Dispersion != 1 || !strings.Contains(strings.Join(p.Warnings, " "), "more even than Poisson") {
+		t.Errorf("schedule %+v, warnings %q", p.Open, p.Warnings)
+	}
+}
+
 func TestNothingLeft(t *testing.T) {
 	source, observed := shop(t)
 	text := "load:\n  source: otel\n  source_config: {path: x}\n  safe_routes: ['PUT /x']\n  unsafe_routes: ['GET /**']\n"

@@ -176,3 +176,14 @@ func BenchmarkAt(b *testing.B) {
 		p.At(uint64(i), &r)
 	}
 }
+
+func BenchmarkScheduleDigest(b *testing.B) {
+	source, observed := shop(b)
+	p := compile(b, Input{Manifest: parse(b, otelManifest+"  rate: 100000/s\n"), Source: source, Observed: observed})
+	for b.Loop() {
+		if p.ScheduleDigest() == "" {
+			b.Fatal("no digest")
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(p.Arrivals()), "ns/arrival")
+}

@@ -35,14 +35,9 @@ func (s *scanner) dockerfile(f string) {
 	if all := regexp.MustCompile(`(?im)^\s*(?:CMD|ENTRYPOINT)\s+(.+)$`).FindAllStringSubmatch(text, -1); all != nil {
 		command = strings.TrimSpace(all[len(all)-1][1])
 	}
-	mine := -1
-	for i, v := range s.out.Services {
-		if path.Dir(v.From) == path.Dir(f) {
-			mine = i
-		}
-	}
-	if mine >= 0 {
-		if v := &s.out.Services[mine]; v.Port == 0 && v.Env == nil && !strings.Contains(v.Run, "${PORT}") {
+	if mine := s.below(path.Dir(f)); len(mine) > 0 {
+		v := mine[0]
+		if len(mine) == 1 && v.Port == 0 && v.Env == nil && !strings.Contains(v.Run, "${PORT}") {
 			v.Port = port
 		}
 		return
@@ -55,6 +50,17 @@ func (s *scanner) dockerfile(f string) {
 		say += fmt.Sprintf("; it exposes port %d", port)
 	}
 	s.out.Notes = append(s.out.Notes, say)
+}
+
+// below gives the services that were found in a folder or below it.
+func (s *scanner) below(dir string) []*Service {
+	var out []*Service
+	for i := range s.out.Services {
+		if v := &s.out.Services[i]; dir == "." || strings.HasPrefix(v.From, dir+"/") {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // oneLine keeps a note to one short line of plain text.

@@ -40,23 +40,30 @@ func healthPaths() []string {
 	return []string{"/readyz", "/healthz", "/health", "/ready", "/livez", "/ping", "/status", "/up"}
 }
 
-// health looks for a health path in the given files.
-func (s *scanner) health(files []string) (route, from string) {
-	texts := make(map[string]string, len(files))
-	for i, f := range files {
-		if i < 200 {
-			texts[f] = s.text(f)
+// health looks for a health path, in the service's own files before those around it.
+func (s *scanner) health(groups ...[]string) (route, from string) {
+	for _, files := range groups {
+		if route, from = s.healthIn(files[:min(len(files), 200)]); from != "" {
+			return route, from
 		}
+	}
+	return "/", ""
+}
+
+func (s *scanner) healthIn(files []string) (route, from string) {
+	texts := make([]string, len(files))
+	for i, f := range files {
+		texts[i] = s.text(f)
 	}
 	for _, h := range healthPaths() {
 		quoted := regexp.MustCompile(`["'` + "`" + `](?:[A-Z]+ )?` + regexp.QuoteMeta(h) + `/?["'` + "`" + `]`)
-		for _, f := range files {
-			if quoted.MatchString(texts[f]) {
+		for i, f := range files {
+			if quoted.MatchString(texts[i]) {
 				return h, f
 			}
 		}
 	}
-	return "/", ""
+	return "", ""
 }
 
 // portOf reads a port literal such as ":8080" or listen(3000).

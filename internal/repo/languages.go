@@ -5,18 +5,37 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// goServices finds main packages of Go modules that listen.
+// goServices finds main packages of Go modules that listen. The folder may itself lie within a
+// module whose go.mod is further up.
 func (s *scanner) goServices() {
-	for _, mod := range s.named("go.mod") {
+	mods := s.named("go.mod")
+	if !s.has("go.mod") && s.insideModule() {
+		mods = append(mods, "go.mod")
+	}
+	for _, mod := range mods {
 		root := path.Dir(mod)
 		for _, dir := range s.mainPackages(root) {
 			s.goService(root, dir)
+		}
+	}
+}
+
+// insideModule tells whether a folder above holds a go.mod.
+func (s *scanner) insideModule() bool {
+	for dir := filepath.Dir(s.root); ; dir = filepath.Dir(dir) {
+		if info, err := os.Lstat(filepath.Join(dir, "go.mod")); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
 		}
 	}
 }
@@ -49,8 +68,8 @@ func (s *scanner) moduleOf(dir string) string {
 		if s.has(path.Join(dir, "go.mod")) {
 			return dir
 		}
-		if dir == "." {
-			return ""
+		if dir == "." { // the folder's own module, or the one above it
+			return dir
 		}
 		dir = path.Dir(dir)
 	}
@@ -76,7 +95,7 @@ func (s *scanner) goService(root, dir string) {
 	}
 	name := s.nameOf(dir)
 	binary := ".seatrial/bin/" + word(name, "service")
-	v := Service{Name: name, Kind: "go", From: path.Join(root, "go.mod"), Build: at(root, "go build -o "+binary+" "+shell(target)), Run: at(root, binary)}
+	v := Service{Name: name, Kind: "go", From: own[0], Build: at(root, "go build -o "+binary+" "+shell(target)), Run: at(root, binary)}
 	switch flag := regexp.MustCompile(`\.(?:String|Int|StringVar|IntVar)\((?:&[\w.]+, ?)?"(addr|address|listen|port|http)"`).FindStringSubmatch(text); {
 	case strings.Contains(text, `"PORT"`):
 		v.Env = map[string]string{"PORT": "${PORT}"}
@@ -87,7 +106,7 @@ func (s *scanner) goService(root, dir string) {
 	default:
 		v.Port = portOf(text, `"[^"\s]*:(\d{2,5})"`)
 	}
-	v.Health, v.HealthFrom = s.health(s.under(root, ".go"))
+	v.Health, v.HealthFrom = s.health(own, s.under(root, ".go"))
 	s.add(v)
 }
 

@@ -130,6 +130,21 @@ func TestCompressedTraffic(t *testing.T) {
 	}
 }
 
+// TestFolderOfAModule scans a folder whose go.mod lies above it.
+func TestFolderOfAModule(t *testing.T) {
+	dir := unpack(t, "x", []txtar.File{
+		{Name: "go.mod", Data: []byte("module x\n")},
+		{Name: "cmd/web/main.go", Data: []byte("package main\n\nimport \"net/http\"\n\nfunc main() { _ = http.ListenAndServe(\":8123\", nil) }\n")},
+	})
+	found, err := Scan(filepath.Join(dir, "cmd", "web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Services) != 1 || found.Services[0].Build != "go build -o .seatrial/bin/web ." || found.Services[0].Port != 8123 {
+		t.Errorf("services: %+v", found.Services)
+	}
+}
+
 func TestNoSuchFolder(t *testing.T) {
 	_, err := Scan(filepath.Join(t.TempDir(), "nowhere"))
 	if e, ok := fault.As(err); !ok || e.Code != fault.MAN001 {
