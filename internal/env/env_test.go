@@ -125,7 +125,7 @@ func TestTearDownInReverseAndPastFailures(t *testing.T) {
 func TestFailedUpReportsBothFailures(t *testing.T) {
 	dir := t.TempDir()
 	p := &inside{unproved: errors.New("someone else listens"), sweepErr: errors.New("a stray stays")}
-	svc := manifest.Service{Run: "x", Health: manifest.Health{Timeout: 50 * time.Millisecond}}
+	svc := manifest.Service{Run: "x", Health: manifest.Health{Timeout: time.Second}}
 	_, err := Up(t.Context(), Config{Dir: dir, Name: "n", Services: map[string]manifest.Service{"a": svc}, Provider: p})
 	wantCode(t, err, fault.ENV004)
 	if s := err.Error(); !strings.Contains(s, "someone else listens") || !strings.Contains(s, "ENV-006") || !strings.Contains(s, "a stray stays") {

@@ -29,18 +29,28 @@ type Driver struct {
 
 // Run runs the whole suite.
 func Run(t *testing.T, d Driver) {
-	t.Run("up and down", d.upDown)
-	t.Run("order, substitution and environment", d.substitution)
-	t.Run("replicas", d.replicas)
-	t.Run("not ready", d.notReady)
-	t.Run("build", d.build)
-	t.Run("strays and stubborn processes are removed", d.strays)
-	t.Run("an impatient tear-down forces", d.impatient)
-	t.Run("one name, one holder", d.oneHolder)
-	t.Run("kept and opened again", d.kept)
-	t.Run("cancelled", d.cancelled)
-	t.Run("remove is repeatable and narrow", d.remove)
-	t.Run("paths with spaces and other letters", d.paths)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"up and down", d.upDown},
+		{"order, substitution and environment", d.substitution},
+		{"replicas", d.replicas},
+		{"not ready", d.notReady},
+		{"build", d.build},
+		{"strays and stubborn processes are removed", d.strays},
+		{"an impatient tear-down forces", d.impatient},
+		{"one name, one holder", d.oneHolder},
+		{"kept and opened again", d.kept},
+		{"cancelled", d.cancelled},
+		{"remove is repeatable and narrow", d.remove},
+		{"paths with spaces and other letters", d.paths},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // each has a folder of its own, and most of the time is waiting
+			c.test(t)
+		})
+	}
 }
 
 func (d Driver) service(m Mode) manifest.Service {
@@ -208,9 +218,10 @@ func (d Driver) notReady(t *testing.T) {
 		{Silent, fault.ENV004, "helper: silent"},
 	} {
 		t.Run(string(c.mode), func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			bad := d.service(c.mode)
-			bad.Health.Timeout, bad.DependsOn = 500*time.Millisecond, []string{"first"}
+			bad.Health.Timeout, bad.DependsOn = 2*time.Second, []string{"first"}
 			if c.code == fault.ENV003 {
 				bad.Health.Timeout = 20 * time.Second
 			}
