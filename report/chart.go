@@ -76,7 +76,8 @@ func (c *chart) scale(write func(float64) string, logarithmic bool) bool {
 			}
 		}
 	}
-	if !logarithmic || hi < logFrom*lo {
+	lo = max(lo, hi/logDecades) // a hostile run.json could ask for hundreds of decades
+	if !logarithmic || hi < logFrom*lo || hi < tiny {
 		c.yTicks, c.yMax = niceTicks(hi, write)
 		return false
 	}
@@ -88,8 +89,10 @@ func (c *chart) scale(write func(float64) string, logarithmic bool) bool {
 }
 
 const (
-	logFrom = 50
-	logNote = " The axis is logarithmic."
+	logFrom    = 50
+	logDecades = 1e8
+	tiny       = 1e-9 // of any unit here: nothing to draw
+	logNote    = " The axis is logarithmic."
 )
 
 // svg draws the chart; "" without a point.
@@ -163,7 +166,7 @@ func wholeTicks(largest float64, write func(float64) string) ([]tick, float64) {
 
 // niceTicks gives up to about five round values from 0, and the top of the axis.
 func niceTicks(largest float64, write func(float64) string) ([]tick, float64) {
-	if !(largest > 0) || math.IsInf(largest, 0) {
+	if !(largest > tiny) || largest > 1e300 {
 		return []tick{{0, write(0)}}, 1
 	}
 	step := niceStep(largest / 4)

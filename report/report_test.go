@@ -355,6 +355,9 @@ func FuzzRender(f *testing.F) {
 	f.Add("x", math.Inf(1), uint64(math.MaxUint64))
 	f.Add("x", math.NaN(), uint64(0))
 	f.Add("x", -1e300, uint64(1))
+	f.Add("x", 1e300, uint64(1<<62))
+	f.Add("x", 5e-324, uint64(1<<63))
+	f.Add("x", 1e-310, uint64(3))
 	f.Fuzz(func(t *testing.T, text string, v float64, n uint64) {
 		run := hostile(text)
 		run.Series = run.Series[:3]
