@@ -30,8 +30,9 @@ type BuilderConfig struct {
 }
 
 // Builder counts events into a Profile. Its result depends on the multiset of events only, not on
-// their order or on how the input was split, with the one exception of the number of events that
-// were out of order. Its memory is bounded whatever the input holds.
+// their order or on how the input was split, but for the number of events that were out of order. Its
+// memory is bounded whatever the input holds; what it does to inputs beyond a hundred thousand
+// places in the tree of paths is with tree.
 type Builder struct {
 	cfg       BuilderConfig
 	declared  []*declared
@@ -147,7 +148,8 @@ func (b *Builder) Add(e *Event) {
 	l := b.place(e, method, path)
 	l.add(e, b.sampling.limit)
 	b.remember(l, path)
-	b.tidy()
+	b.paths.tidy()
+	b.routes.tidy()
 }
 
 // place finds the leaf of an event: declared route, then the source's own route, then the path.
@@ -223,16 +225,6 @@ func (b *Builder) relax() {
 	if b.requests == manyRequests {
 		b.sampling.limit = exactSamplesMany
 		b.paths.limit, b.routes.limit = exactSamplesMany, exactSamplesMany
-	}
-}
-
-// tidy collapses what is over a fanout that has just fallen.
-func (b *Builder) tidy() {
-	for _, t := range []*tree{b.paths, b.routes} {
-		if t.fanout != t.swept {
-			t.swept = t.fanout
-			t.sweep(&t.root)
-		}
 	}
 }
 

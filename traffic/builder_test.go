@@ -224,32 +224,78 @@ func TestOrderProperty(t *testing.T) {
 	})
 }
 
-// A hostile log of distinct deep paths must not grow the tree without end.
+// A hostile log of distinct paths must not grow the tree without end, nor hide what else is served.
 func TestHostileInputIsBounded(t *testing.T) {
 	b, err := NewBuilder(BuilderConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var path []byte
-	e := seen("GET", "")
-	for i := range 300_000 {
-		path = append(path[:0], '/')
+	e, good := seen("GET", ""), seen("GET", "/api/v1/anchors")
+	for i := range 100_000 {
+		path = path[:0]
 		for d, h := 0, mix64(uint64(i)); d < 5; d++ {
-			path = append(path, 'q', 'a'+byte(h%26), 'a'+byte(h>>8%26), '/')
+			path = append(path, '/', 'q', 'a'+byte(h%26), 'a'+byte(h>>8%26))
 			h = mix64(h)
 		}
 		e.Path = path
 		b.Add(&e)
+		b.Add(&good)
+		if b.paths.nodes > maxNodes {
+			t.Fatalf("%d nodes", b.paths.nodes)
+		}
 	}
-	if n := nodes(&b.paths.root); n > 1<<20 {
-		t.Errorf("%d nodes", n)
+	if n := nodes(&b.paths.root) - 1; n != b.paths.nodes {
+		t.Errorf("%d nodes, counted %d", n, b.paths.nodes)
 	}
 	p, _, err := b.Finish(nil, testNow)
-	if err != nil || p.Requests != 300_000 {
+	if err != nil || p.Requests != 200_000 {
 		t.Errorf("%d requests, %v", p.Requests, err)
 	}
 	if err := p.check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Depth is cut when breadth does not help: empty segments beside placeholders.
+func TestDepthIsCut(t *testing.T) {
+	b, err := NewBuilder(BuilderConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20_000 {
+		var path []byte
+		for bit := range 24 {
+			path = append(path, "/7"[:1+mix64(uint64(i))>>bit&1]...)
+		}
+		e := seen("GET", string(path))
+		b.Add(&e)
+	}
+	if b.paths.nodes > maxNodes || b.paths.depth == maxDepth || nodes(&b.paths.root)-1 != b.paths.nodes {
+		t.Errorf("%d nodes, counted %d, depth %d", nodes(&b.paths.root)-1, b.paths.nodes, b.paths.depth)
+	}
+	p, _, err := b.Finish(nil, testNow)
+	if err != nil || p.check() != nil {
+		t.Errorf("%v, %v", err, p.check())
+	}
+}
+
+// Half a million slugs at one position cost one placeholder and leave the rest alone.
+func TestManySlugs(t *testing.T) {
+	b, err := NewBuilder(BuilderConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := seen("GET", "")
+	for i := range 100_000 {
+		e.Path = append(append(e.Path[:0], "/p/"...), word(i)+"-"+word(i/17576)...)
+		b.Add(&e)
+		e.Path = append(append(e.Path[:0], "/static/"...), word(i%40)...)
+		b.Add(&e)
+	}
+	p, o, err := b.Finish(nil, testNow)
+	if err != nil || len(p.Routes) != 41 || len(o.Tuples("GET /p/{id}")) != DefaultKeep {
+		t.Errorf("%v: %d routes, %d values", err, len(p.Routes), len(o.Tuples("GET /p/{id}")))
 	}
 }
 

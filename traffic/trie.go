@@ -25,16 +25,17 @@ func (n *node) leaf(method string) *leaf {
 	return l
 }
 
-// tree collapses positions while it grows. A position has at most fanout literal children; fanout
-// falls as the number of distinct paths rises, so that the tree stays bounded for any input. Both
-// depend on the set of paths only: a position collapses if and only if its set of literals, taken
-// over all that merged into it, is larger than the last fanout.
+// tree collapses positions while it grows: one has at most fanout literal children. A position
+// collapses if and only if its set of literals, taken over all that merged into it, is larger than
+// the fanout, so the tree depends on the set of paths only. Should the whole tree outgrow maxNodes
+// all the same, the fanout halves until it fits, which hits the widest positions first; in such an
+// input, and in no other, order can decide which fanout is reached.
 type tree struct {
 	root     node
+	nodes    int // without the root
 	fanout   int
-	swept    int     // the fanout at the last sweep
-	distinct *sketch // of path prefixes after shape templating
-	sampling         // limits for merging
+	depth    int // segments looked at
+	sampling     // limits for merging
 }
 
 // sampling is how much a leaf keeps.
@@ -44,23 +45,20 @@ type sampling struct {
 }
 
 const (
-	firstFanout   = 4096
-	distinctLimit = 1 << 16 // prefixes; beyond, each doubling divides the fanout by eight
+	firstFanout = 4096
+	maxNodes    = 1 << 17
 )
 
-func newTree() *tree {
-	return &tree{fanout: firstFanout, swept: firstFanout, distinct: newSketch()}
-}
+func newTree() *tree { return &tree{fanout: firstFanout, depth: maxDepth} }
 
 // walk finds the node of a path, creating it, and counts one request on the way.
 func (t *tree) walk(path, scratch []byte) (*node, []byte) {
 	n := &t.root
 	n.requests++
-	hash, fresh := uint64(hashSeed), false
 	left := path[1:]
 	for depth := 1; ; depth++ {
-		if depth == maxDepth {
-			n = n.restNode()
+		if depth == t.depth {
+			n = t.child(&n.rest)
 			n.requests++
 			return n, scratch
 		}
@@ -73,8 +71,7 @@ func (t *tree) walk(path, scratch []byte) (*node, []byte) {
 		}
 		var hashole bool
 		scratch, hashole = appendShape(scratch[:0], seg)
-		hash = hashBytes(hash, scratch)*hashPrime ^ '/'
-		fresh = t.step(&n, scratch, hashole, fresh, mix64(hash))
+		n = t.step(n, scratch, hashole)
 		n.requests++
 		if !more {
 			return n, scratch
@@ -82,71 +79,77 @@ func (t *tree) walk(path, scratch []byte) (*node, []byte) {
 	}
 }
 
-// step goes one segment down. fresh tells that the path so far was new or is not literal any more,
-// so that its prefixes have to be offered to the sketch.
-func (t *tree) step(at **node, seg []byte, hashole, fresh bool, hash uint64) bool {
-	n := *at
+// step goes one segment down.
+func (t *tree) step(n *node, seg []byte, hashole bool) *node {
 	switch {
 	case len(seg) == 0:
-		if n.slash == nil {
-			n.slash, fresh = &node{}, true
-		}
-		*at = n.slash
-	case hashole && string(seg) == idHole:
-		*at = n.wildNode()
-		fresh = true
-	case n.collapsed:
-		*at = n.wildNode()
-		fresh = true
-	default:
-		child := n.children[string(seg)]
-		if child == nil {
-			child = &node{}
-			if n.children == nil {
-				n.children = make(map[string]*node, 1)
-			}
-			n.children[string(seg)] = child
-			fresh = true
-		}
-		*at = child
-		if len(n.children) > t.fanout {
-			t.collapse(n)
-			*at, fresh = n.wild, true
-		}
+		return t.child(&n.slash)
+	case n.collapsed || hashole && string(seg) == idHole:
+		return t.child(&n.wild)
 	}
-	if fresh && t.distinct.add(hash) {
-		t.tighten()
+	if c := n.children[string(seg)]; c != nil {
+		return c
 	}
-	return fresh
+	if len(n.children) >= t.fanout {
+		t.collapse(n)
+		return t.child(&n.wild)
+	}
+	if n.children == nil {
+		n.children = make(map[string]*node, 1)
+	}
+	c := &node{}
+	t.nodes++
+	n.children[string(seg)] = c
+	return c
 }
 
-func (n *node) wildNode() *node {
-	if n.wild == nil {
-		n.wild = &node{}
+// child gives the node at a place, creating it.
+func (t *tree) child(at **node) *node {
+	if *at == nil {
+		*at = &node{}
+		t.nodes++
 	}
-	return n.wild
+	return *at
 }
 
-func (n *node) restNode() *node {
-	if n.rest == nil {
-		n.rest = &node{}
+// tidy keeps the tree within maxNodes.
+func (t *tree) tidy() {
+	for t.nodes > maxNodes && t.fanout > 0 {
+		t.fanout /= 2
+		t.sweep(&t.root, 0)
 	}
-	return n.rest
+	for t.nodes > maxNodes && t.depth > 2 { // empty segments beside placeholders branch too
+		t.depth /= 2
+		t.sweep(&t.root, 0)
+	}
 }
 
-// tighten marks that the fanout may have to fall; the sweep waits until the path is counted.
-func (t *tree) tighten() {
-	want := firstFanout >> min(12, 3*t.distinct.doublings(distinctLimit))
-	t.fanout = min(t.fanout, want)
-}
-
-// sweep collapses what is over the fanout.
-func (t *tree) sweep(n *node) {
+// sweep collapses what is over the fanout and cuts what is below the depth.
+func (t *tree) sweep(n *node, depth int) {
 	if len(n.children) > t.fanout {
 		t.collapse(n)
 	}
+	if depth == t.depth-1 {
+		t.cut(n)
+		return
+	}
 	for _, c := range n.below() {
-		t.sweep(c)
+		t.sweep(c, depth+1)
+	}
+}
+
+// cut moves all that lies below a node into its rest.
+func (t *tree) cut(n *node) {
+	below := n.below()
+	n.children, n.wild, n.slash, n.rest = nil, nil, nil, nil
+	for _, c := range below {
+		t.cut(c)
+		if c.rest != nil {
+			t.merge(c, c.rest)
+			c.requests -= c.rest.requests // they were counted on the way down
+			c.rest = nil
+		}
+		t.merge(t.child(&n.rest), c)
 	}
 }
 
@@ -166,7 +169,7 @@ func (n *node) below() []*node {
 // collapse merges all literal children into the placeholder, for good.
 func (t *tree) collapse(n *node) {
 	n.collapsed = true
-	wild := n.wildNode()
+	wild := t.child(&n.wild)
 	for _, c := range n.children {
 		t.merge(wild, c)
 	}
@@ -175,6 +178,7 @@ func (t *tree) collapse(n *node) {
 
 // merge adds the subtree of src to dst; src must not be used afterwards.
 func (t *tree) merge(dst, src *node) {
+	t.nodes--
 	dst.requests += src.requests
 	for _, l := range src.leaves {
 		dst.leaf(l.method).merge(l, t.limit, t.keep)
@@ -185,7 +189,7 @@ func (t *tree) merge(dst, src *node) {
 	for seg, c := range src.children {
 		switch {
 		case dst.collapsed:
-			t.merge(dst.wildNode(), c)
+			t.merge(t.child(&dst.wild), c)
 		case dst.children[seg] != nil:
 			t.merge(dst.children[seg], c)
 		default:
@@ -244,7 +248,7 @@ func (t *tree) settle(n *node, maxDistinct int) {
 	for _, seg := range rare {
 		c := n.children[seg]
 		delete(n.children, seg)
-		t.merge(n.wildNode(), c)
+		t.merge(t.child(&n.wild), c)
 	}
 	for _, c := range n.below() {
 		t.settle(c, maxDistinct)
@@ -306,10 +310,9 @@ func (n *node) each(path string, visit func(path string, n *node)) {
 func (t *tree) walkTemplate(tpl *Template, scratch *[]byte) *node {
 	n := &t.root
 	n.requests++
-	hash := uint64(hashSeed)
 	for depth := range tpl.segs {
-		if depth == maxDepth-1 {
-			n = n.restNode()
+		if depth == t.depth-1 {
+			n = t.child(&n.rest)
 			n.requests++
 			return n
 		}
@@ -325,8 +328,7 @@ func (t *tree) walkTemplate(tpl *Template, scratch *[]byte) *node {
 			*scratch = append(append(append(b, s.name...), '}'), s.suffix...)
 			hashole = true
 		}
-		hash = hashBytes(hash, *scratch)*hashPrime ^ '/'
-		t.step(&n, *scratch, hashole, true, mix64(hash))
+		n = t.step(n, *scratch, hashole)
 		n.requests++
 	}
 	return n
