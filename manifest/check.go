@@ -33,7 +33,11 @@ func fallback[T any](c *checker, path string, v *T, value T, why string) {
 	c.origins[path] = Origin{From: "default", Why: why}
 }
 
+// say adds a problem, unless the value was refused already: one problem for one value is enough.
 func (c *checker) say(code fault.Code, path, format string, args ...any) {
+	if !c.legible(path) {
+		return
+	}
 	c.problem(code, positionOf(c.origins, path), format, args...)
 }
 
