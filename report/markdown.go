@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"seatrial/evidence"
 	"seatrial/judge"
@@ -33,6 +34,7 @@ func Markdown(w io.Writer, run *evidence.Run) error {
 	mdMoved(b, run)
 	mdList(b, "Causes", causeLines(run))
 	mdList(b, "Warnings", run.Warnings)
+	mdList(b, "Fidelity", fidelityLines(run))
 	mdList(b, "Left behind", run.Leftovers)
 	if run.Reproduce != "" {
 		fmt.Fprintf(b, "Reproduce: %s\n\n", mdCode(clip(run.Reproduce, mdText)))
@@ -149,6 +151,15 @@ func causeLines(run *evidence.Run) []string {
 	return out
 }
 
+// fidelityLines is LD-15: what was reproduced, substituted, absent or unmeasured.
+func fidelityLines(run *evidence.Run) []string {
+	var out []string
+	for _, d := range run.Fidelity {
+		out = append(out, d.Name+" "+d.State+": "+d.Text)
+	}
+	return out
+}
+
 func orDash(s string) string {
 	if s == "" {
 		return "–"
@@ -168,7 +179,7 @@ func mdCode(s string) string {
 
 // mdProse writes a sentence, in which a zero-width space parts what would become a mention, a
 // reference or a link.
-func mdProse(s string) string { return mdEscape(clip(s, mdText), true) }
+func mdProse(s string) string { return mdEscape(strings.TrimSpace(clip(s, mdText)), true) }
 
 func mdEscape(s string, prose bool) string {
 	var b strings.Builder
@@ -178,20 +189,26 @@ func mdEscape(s string, prose bool) string {
 			b.WriteByte(' ')
 		case hostile(r):
 			b.WriteRune('\uFFFD')
-		case strings.ContainsRune("\\`*_{}[]<>()#+!|~@&$\"'^=:", r):
+		case strings.ContainsRune("\\`*_{}[]<>()#+!|~@&$\"'^=", r) || (r == ':' && opens(s[i+1:])):
 			fmt.Fprintf(&b, "&#%d;", r)
 			if prose && (r == '@' || r == '#' || strings.HasPrefix(s[i:], "://")) {
 				b.WriteRune('\u200B')
 			}
 		case r == '.' && prose && strings.HasSuffix(strings.ToLower(s[:i]), "www"):
 			b.WriteString("&#46;\u200B")
-		case i == 0 && (r == '-' || unicode.IsDigit(r)):
+		case prose && (r == '-' || r == '.') && strings.Trim(s[:i], "0123456789 ") == "":
 			fmt.Fprintf(&b, "&#%d;", r) // would begin a list or a rule
 		default:
 			b.WriteRune(r)
 		}
 	}
 	return b.String()
+}
+
+// opens tells whether what follows a colon makes a link or an emoji of it.
+func opens(after string) bool {
+	r, _ := utf8.DecodeRuneInString(after)
+	return r == '/' || r == '+' || r == '-' || unicode.IsLetter(r)
 }
 
 // hostile tells whether a character could hide or reorder text: controls and direction marks.

@@ -49,7 +49,7 @@ func Text(o TextOptions) Renderer {
 		p.errors(run)
 		p.list("Causes", causeLines(run))
 		p.list("Warnings", run.Warnings)
-		p.fidelity(run)
+		p.list("Fidelity", fidelityLines(run))
 		p.list("Left behind", run.Leftovers)
 		p.foot(run, o.Folder)
 		_, err := io.WriteString(w, p.b.String())
@@ -236,16 +236,6 @@ func (p *page) list(title string, lines []string) {
 		p.wrap(2, line)
 	}
 	p.more(len(lines)-textLines, "line")
-}
-
-func (p *page) fidelity(run *evidence.Run) {
-	if len(run.Fidelity) == 0 {
-		return
-	}
-	p.title("Fidelity")
-	for _, d := range run.Fidelity {
-		p.wrap(2, d.Name+" "+d.State+": "+d.Text)
-	}
 }
 
 func (p *page) foot(run *evidence.Run, folder string) {
