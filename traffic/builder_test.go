@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -109,7 +110,8 @@ func TestDeclaredWins(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	_, err := NewBuilder(BuilderConfig{Declared: []string{"shop", "/ok", "/a/{"}})
-	if list, ok := err.(fault.List); !ok || len(list) != 2 || list[0].Code != fault.MAN004 {
+	var list fault.List
+	if !errors.As(err, &list) || len(list) != 2 || list[0].Code != fault.MAN004 {
 		t.Errorf("bad templates: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -55,8 +56,8 @@ func TestDecide(t *testing.T) {
 func TestBadPatternsAreAllNamed(t *testing.T) {
 	bad := []string{"GET", "/a", "GET a", "GET /**/b", "GET /a*", "GET /{a", "GET /a?b", "G1 /", "GET /../a", "GET //a", "GET /a b"}
 	_, err := NewPolicy(bad, []string{"DELETE /x**"})
-	list, ok := err.(fault.List)
-	if !ok || len(list) != len(bad)+1 {
+	var list fault.List
+	if !errors.As(err, &list) || len(list) != len(bad)+1 {
 		t.Fatalf("%v", err)
 	}
 	for i, b := range append(bad, "DELETE /x**") {

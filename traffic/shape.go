@@ -1,6 +1,9 @@
 package traffic
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // maxLiteral is the longest segment that can stay a literal; longer ones are titles and tokens.
 const maxLiteral = 96
@@ -128,7 +131,7 @@ func isNumber(s []byte, n census) bool {
 		s = s[1:]
 	}
 	for i, c := range s {
-		if !isDigit(c) && (i == 0 || i == len(s)-1 || bytes.IndexByte([]byte(",.;:-_"), c) < 0) {
+		if !isDigit(c) && (i == 0 || i == len(s)-1 || strings.IndexByte(",.;:-_", c) < 0) {
 			return false
 		}
 	}
