@@ -201,7 +201,8 @@ func (s *Store) WriteRun(run *Run) error {
 
 // Finish writes every file, and last of all run.json with complete set. When anything of the
 // evidence could not be written the error is EVD-001, and run.json stays incomplete and unverified.
-// It closes the store. It sets run.Complete, run.ID and run.Schema.
+// It closes the store. Afterwards run is what was written, without its secrets, so that what is printed
+// from it has none either.
 func (s *Store) Finish(run *Run, files []File) error {
 	defer s.close()
 	run.ID, run.Schema = s.ID(), SchemaVersion
@@ -209,11 +210,10 @@ func (s *Store) Finish(run *Run, files []File) error {
 	final.Complete = true
 	_ = s.Journal("finish", map[string]any{"verdict": final.Verdict})
 	err := s.finish(final, files)
-	run.Complete = err == nil
 	if err != nil {
-		run.Verdict = judge.Unverified
 		s.leaveIncomplete(final, err)
 	}
+	*run = *final
 	return err
 }
 
@@ -248,7 +248,7 @@ func (s *Store) sync() error {
 	return nil
 }
 
-// leaveIncomplete takes back what a failed Finish may have left on the disk. It is best effort: the
+// leaveIncomplete takes back what a failed Finish may have left on the disk, and the verdict. It is best effort: the
 // first run.json, written when there was room, says the same.
 func (s *Store) leaveIncomplete(final *Run, cause error) {
 	s.mu.Lock()
@@ -256,12 +256,11 @@ func (s *Store) leaveIncomplete(final *Run, cause error) {
 	for _, name := range []string{"report.html", "report.md", "junit.xml"} {
 		_ = os.Remove(filepath.Join(s.dir, name)) // pages that show a verdict which was not given
 	}
-	last := *final
-	last.Complete, last.Verdict, last.Sentence = false, judge.Unverified, "unverified: the evidence could not be written"
+	final.Complete, final.Verdict, final.Sentence = false, judge.Unverified, "unverified: the evidence could not be written"
 	if e, ok := fault.As(cause); ok {
-		last.Causes = append(last.Causes, Cause{Code: string(e.Code), Message: e.Message, Next: e.Next})
+		final.Causes = append(final.Causes, Cause{Code: string(e.Code), Message: e.Message, Next: e.Next})
 	}
-	_ = s.replace(RunFile, func(w io.Writer) error { return Write(w, &last) })
+	_ = s.replace(RunFile, func(w io.Writer) error { return Write(w, final) })
 }
 
 func (s *Store) writeRun(run *Run) error {

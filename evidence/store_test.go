@@ -267,6 +267,9 @@ func TestNoFileHoldsACanary(t *testing.T) {
 	if err := s.Finish(run, files); err != nil {
 		t.Fatal(err)
 	}
+	if run.Sentence != evidence.Mask {
+		t.Errorf("the caller goes on with %q", run.Sentence)
+	}
 	for _, name := range dirNames(t, s.Dir()) {
 		b, err := os.ReadFile(filepath.Join(s.Dir(), name))
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"seatrial/evidence"
@@ -92,7 +93,10 @@ func (s *junitSuite) add(name string, v judge.Verdict, code, message, text strin
 		c.Failure = &junitFailure{Message: message, Type: code, Text: text}
 		s.Failures++
 	default:
-		c.Skipped = &junitSkipped{Message: v.String() + ": " + message}
+		if !strings.HasPrefix(strings.ToLower(message), v.String()) {
+			message = v.String() + ": " + message
+		}
+		c.Skipped = &junitSkipped{Message: message}
 		s.Skipped++
 	}
 	s.Tests++

@@ -5,12 +5,10 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"seatrial/evidence"
-	"seatrial/fault"
 	"seatrial/report"
 )
 
@@ -46,30 +44,5 @@ func TestNoRenderedFileHoldsACanary(t *testing.T) {
 	f, err := evidence.Load(filepath.Dir(store.Dir()), "latest")
 	if err != nil || f.Problem != nil {
 		t.Errorf("the folder reads as %v, %v", f.Problem, err)
-	}
-}
-
-func TestStepSummary(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "summary.md")
-	env := map[string]string{}
-	getenv := func(k string) string { return env[k] }
-	if wrote, err := report.StepSummary(sample(), getenv); wrote || err != nil {
-		t.Errorf("without a file: %v, %v", wrote, err)
-	}
-	env[report.StepSummaryVariable] = path
-	for range 2 {
-		if wrote, err := report.StepSummary(sample(), getenv); !wrote || err != nil {
-			t.Fatalf("%v, %v", wrote, err)
-		}
-	}
-	b, err := os.ReadFile(path)
-	if err != nil || strings.Count(string(b), "## ❌ FAIL") != 2 {
-		t.Errorf("the summary is %q, %v", b, err)
-	}
-	env[report.StepSummaryVariable] = filepath.Join(path, "x")
-	if _, err := report.StepSummary(sample(), getenv); err == nil {
-		t.Error("a failed write is hidden")
-	} else if e, ok := fault.As(err); !ok || e.Code != fault.EVD001 {
-		t.Errorf("error is %v", err)
 	}
 }

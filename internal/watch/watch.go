@@ -45,11 +45,22 @@ type Frame struct {
 	Warning      string // the last one; empty when there is none
 }
 
-// Slow is one route of the live view.
+// Slow is one route of the live view: its p99, or its mean where a percentile is too dear to keep for
+// each route.
 type Slow struct {
 	Route   string
-	P99     time.Duration
+	P99     time.Duration // 0: not kept
+	Mean    time.Duration
 	Samples uint64
+}
+
+// Text writes the route's latency with its sample count.
+func (s Slow) Text() string {
+	name, d := "mean ", s.Mean
+	if s.P99 > 0 {
+		name, d = "p99 ", s.P99
+	}
+	return name + figure.Percentile(float64(d)/float64(time.Millisecond), s.Samples)
 }
 
 // Final is how the run ended.

@@ -40,6 +40,21 @@ func TestPlainSaysEachWarningOnce(t *testing.T) {
 	}
 }
 
+func TestSlowNamesWhatItShows(t *testing.T) {
+	for _, c := range []struct {
+		slow watch.Slow
+		want string
+	}{
+		{watch.Slow{P99: time.Second, Mean: time.Millisecond, Samples: 3}, "p99 1,000 ms (n=3)"},
+		{watch.Slow{Mean: 1500 * time.Microsecond, Samples: 3}, "mean 1.5 ms (n=3)"},
+		{watch.Slow{}, "mean not measured"},
+	} {
+		if got := c.slow.Text(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestFrameOfNothingMeasured(t *testing.T) {
 	f := watch.Frame{}
 	if got := f.P99Text(); got != "not measured" {

@@ -172,7 +172,7 @@ func (m model) text() string {
 		if i == 0 {
 			label = "slowest"
 		}
-		value := "  p99 " + figure.Percentile(float64(s.P99)/float64(time.Millisecond), s.Samples)
+		value := "  " + s.Text()
 		lines = append(lines, m.row(label, cut(watch.OneLine(s.Route), width-labelWidth-len(value))+value, width))
 	}
 	if f.Warning != "" {
