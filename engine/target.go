@@ -15,6 +15,8 @@ type Target struct {
 	maxRate float64
 	proof   Proof
 	ok      bool
+	release *Limiter // shared by all copies: slices of a run cannot each have a max_rate of their own
+	write   *Limiter
 }
 
 // Proof says why load may go to a target.
@@ -35,7 +37,8 @@ func Admit(base *url.URL, addrs []netip.AddrPort, maxRate float64, proof Proof) 
 	}
 	u := *base
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return Target{base: &u, addrs: append([]netip.AddrPort(nil), addrs...), maxRate: maxRate, proof: proof, ok: true}, nil
+	return Target{base: &u, addrs: append([]netip.AddrPort(nil), addrs...), maxRate: maxRate, proof: proof, ok: true,
+		release: NewLimiter(maxRate), write: NewLimiter(maxRate)}, nil
 }
 
 // OK tells whether the target was admitted.
@@ -57,3 +60,11 @@ func (t Target) MaxRate() float64 { return t.maxRate }
 
 // Proof says why load may go here.
 func (t Target) Proof() Proof { return t.proof }
+
+// Release is the limiter that an arrival passes when it is due, before a connection is opened for it.
+// All copies of the target share it. It is nil, which allows everything, without a max_rate.
+func (t Target) Release() *Limiter { return t.release }
+
+// Write is the limiter that a request passes right before its first byte, so that requests that
+// waited for a connection cannot go out together above max_rate. All copies of the target share it.
+func (t Target) Write() *Limiter { return t.write }

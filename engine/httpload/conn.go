@@ -1,0 +1,427 @@
+package httpload
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"seatrial/record"
+)
+
+// States of a connection. Whoever moves it from idle owns what happens next: the dispatcher by
+// giving it an arrival, its reader by finding it closed.
+const (
+	stateBusy int32 = iota
+	stateIdle
+	stateDead
+)
+
+const (
+	firstBuffer = 4 << 10
+	lastBuffer  = 64 << 10
+)
+
+// conn is one connection. Its reader goroutine reads at all times, so that a close by the peer is
+// seen while the connection is idle; a request is written by the goroutine that hands it over.
+type conn struct {
+	p     *portable
+	state atomic.Int32
+	given waiting // by the dispatcher, before sendGiven
+	send  func()  // sendGiven as a value, so that starting it does not allocate
+
+	writing sync.Mutex // held while a request is written
+	out     []byte
+	req     Request
+	used    bool // a request was written before
+	peeked  bool // result of look
+	look    func(fd uintptr)
+
+	mu       sync.Mutex // everything below
+	nc       net.Conn
+	raw      syscall.RawConn // of the TCP connection, for a look at what arrived
+	buf      []byte
+	parser   *Parser
+	sample   record.Sample
+	inFlight bool
+	broken   bool // the reader found the connection unusable before the request was begun
+	gone     bool // given up at the end of the run
+	writeErr error
+	connect  time.Duration // of the handshake, for the first request
+	shake    time.Duration
+}
+
+func newConn(p *portable) *conn {
+	c := &conn{p: p, parser: NewParser(p.cfg.Limits.MaxHeader, p.cfg.Limits.MaxBody), buf: make([]byte, firstBuffer)}
+	c.send, c.look = c.sendGiven, c.peek
+	return c
+}
+
+// run opens the connection for an arrival, serves until it ends, and opens another while arrivals
+// wait: the place that it takes in the limit passes on to the first in the queue. A connection that
+// was open is replaced and not reused, because a sender may still find out that it is closed.
+func (c *conn) run(w waiting) {
+	defer c.p.goroutines.Done()
+	for ok := true; ok; {
+		if c.open(w) {
+			c.begin(w)
+			c.serve()
+			_ = c.nc.Close()
+		}
+		c, w, ok = c.p.after(c)
+	}
+}
+
+// open connects. When it fails it ends the arrival.
+func (c *conn) open(w waiting) bool {
+	p := c.p
+	start := p.epoch.Now()
+	nc, raw, outcome := c.dial(w.Due + p.cfg.Limits.Timeout)
+	if outcome != record.Answered {
+		now := p.epoch.Now()
+		var r Request
+		p.cfg.Requests.At(w.Index, &r)
+		s := record.Sample{Index: w.Index, Route: r.Route, Outcome: outcome, Due: w.Due, Done: now, Wait: now - w.since,
+			Connect: c.connect, TLS: c.shake}
+		if s.Connect == 0 {
+			s.Connect = now - start
+		}
+		if outcome == record.UnsentStop {
+			s.Connect, s.TLS = 0, 0
+		}
+		p.record(&s)
+		return false
+	}
+	c.mu.Lock()
+	c.nc, c.raw = nc, raw
+	gone := c.gone
+	c.mu.Unlock()
+	if gone {
+		_ = nc.Close()
+	}
+	p.opened.Add(1)
+	return true
+}
+
+// dial makes the connection and the handshake; Answered means that it stands.
+func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, record.Outcome) {
+	p := c.p
+	c.connect, c.shake = 0, 0
+	if p.stopped.Load() {
+		return nil, nil, record.UnsentStop
+	}
+	start := p.epoch.Now()
+	addr := p.addrs[(p.nextAddr.Add(1)-1)%uint32(len(p.addrs))]
+	d := net.Dialer{Deadline: p.epoch.At(min(deadline, start+p.cfg.Limits.Connect)), KeepAlive: -1}
+	nc, err := d.DialContext(p.dialer, "tcp", addr)
+	if err != nil {
+		return nil, nil, c.dialFailed(err)
+	}
+	connected := p.epoch.Now()
+	c.connect = max(1, connected-start)
+	var raw syscall.RawConn
+	if t, ok := nc.(*net.TCPConn); ok {
+		raw, _ = t.SyscallConn()
+	}
+	if p.tls == nil {
+		return nc, raw, record.Answered
+	}
+	t := tls.Client(nc, p.tls)
+	ctx, cancel := context.WithDeadline(p.dialer, p.epoch.At(min(deadline, connected+p.cfg.Limits.TLS)))
+	defer cancel()
+	err = t.HandshakeContext(ctx)
+	c.shake = max(1, p.epoch.Now()-connected)
+	if err == nil {
+		return t, raw, record.Answered
+	}
+	_ = nc.Close()
+	switch {
+	case p.stopped.Load():
+		return nil, nil, record.UnsentStop
+	case ctx.Err() != nil || isTimeout(err):
+		return nil, nil, record.TimedOutConnect
+	default:
+		return nil, nil, record.TLSFailed
+	}
+}
+
+// dialFailed classifies. What this machine lacks is counted, so that it is not held against the
+// target.
+func (c *conn) dialFailed(err error) record.Outcome {
+	switch {
+	case c.p.stopped.Load():
+		return record.UnsentStop
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return record.ConnectRefused
+	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+		c.p.fds.Add(1)
+		return record.ConnectFailed
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		c.p.ports.Add(1)
+		return record.ConnectFailed
+	case isTimeout(err):
+		return record.TimedOutConnect
+	default:
+		return record.ConnectFailed
+	}
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, syscall.ETIMEDOUT) || errors.As(err, &n) && n.Timeout()
+}
+
+// sendGiven writes what the dispatcher gave.
+func (c *conn) sendGiven() {
+	defer c.p.goroutines.Done()
+	c.begin(c.given)
+}
+
+// begin writes an arrival's request; one that may not be written makes way for the next that waits.
+// When the connection turns out to be closed before anything was written, the arrival goes back for
+// another one; once a byte is out it never does.
+func (c *conn) begin(w waiting) {
+	for ok := true; ok; {
+		switch outcome := c.write(w); outcome {
+		case record.Answered:
+			return
+		case record.Lost:
+			w.found = false
+			c.p.assign(w)
+			return
+		case record.UnsentLimit:
+			c.p.overdue(w)
+		default:
+			c.p.unsent(w.Arrival, new(Request), outcome)
+		}
+		w, ok = c.p.next(c)
+	}
+}
+
+// write writes the request if it may be written: Answered when it did, Lost when the connection is
+// unusable and nothing was written, else how the arrival ends.
+func (c *conn) write(w waiting) record.Outcome {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.p.cfg.Requests.At(w.Index, &c.req)
+	c.out = c.p.out.append(c.out[:0], w.Index, &c.req)
+	c.mu.Lock()
+	outcome := c.admit(w)
+	if outcome != record.Answered {
+		c.mu.Unlock()
+		return outcome
+	}
+	c.start(w)
+	nc := c.nc
+	c.mu.Unlock()
+	if _, err := nc.Write(c.out); err != nil {
+		c.writeFailed(err)
+	}
+	return record.Answered
+}
+
+// admit tells whether the request may be written now: Answered when it may, Lost when the connection
+// is unusable, else how the arrival ends.
+func (c *conn) admit(w waiting) record.Outcome {
+	p := c.p
+	switch {
+	case p.stopped.Load() || c.gone:
+		return record.UnsentStop
+	case c.broken || c.used && !c.quiet():
+		if !c.broken {
+			c.broken = true
+			_ = c.nc.SetReadDeadline(past) // the reader ends the connection
+		}
+		return record.Lost
+	case p.epoch.Now() >= w.Due+p.cfg.Limits.Timeout:
+		return record.UnsentLimit
+	case !p.cfg.Target.Write().Allow():
+		p.rate.Add(1)
+		return record.UnsentRate
+	}
+	return record.Answered
+}
+
+// past is a deadline that has passed.
+var past = time.Unix(1, 0)
+
+// start notes the request as on its way.
+func (c *conn) start(w waiting) {
+	p := c.p
+	c.parser.Reset(c.req.Method)
+	now := p.epoch.Now()
+	c.sample = record.Sample{Index: w.Index, Route: c.req.Route, Due: w.Due, Sent: max(1, now), Connect: c.connect, TLS: c.shake,
+		BytesOut: uint64(len(c.out))}
+	if !w.found {
+		c.sample.Wait = max(0, now-w.since)
+	}
+	c.connect, c.shake = 0, 0
+	c.inFlight, c.used, c.writeErr = true, true, nil
+	end := w.Due + p.cfg.Limits.Timeout
+	_ = c.nc.SetWriteDeadline(p.epoch.At(end))
+	_ = c.nc.SetReadDeadline(p.epoch.At(min(end, now+p.cfg.Limits.FirstByte)))
+}
+
+// afterWriteError is how long an answer is waited for that the peer may have sent before it closed.
+const afterWriteError = 20 * time.Millisecond
+
+func (c *conn) writeFailed(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inFlight && !isTimeout(err) {
+		c.writeErr = err
+		_ = c.nc.SetReadDeadline(time.Now().Add(afterWriteError))
+	}
+}
+
+// serve reads until the connection ends.
+func (c *conn) serve() {
+	for {
+		n, err := c.nc.Read(c.buf)
+		now := c.p.epoch.Now()
+		if !c.got(n, err, now) {
+			return
+		}
+		if n == len(c.buf) && n < lastBuffer {
+			c.buf = make([]byte, 2*n)
+		}
+	}
+}
+
+// got handles what one read gave; false when the connection is to be closed.
+func (c *conn) got(n int, err error, now time.Duration) bool {
+	c.mu.Lock()
+	if !c.inFlight {
+		defer c.mu.Unlock()
+		return c.unasked(n, err)
+	}
+	s := &c.sample
+	if n > 0 {
+		if s.FirstByte == 0 {
+			s.FirstByte = now
+			_ = c.nc.SetReadDeadline(c.p.epoch.At(s.Due + c.p.cfg.Limits.Timeout))
+		}
+		k, done, perr := c.parser.Feed(c.buf[:n])
+		s.BytesIn += uint64(k)
+		switch {
+		case perr != nil:
+			c.end(record.InvalidResponse, now)
+			return false
+		case done:
+			return c.answered(k < n, err, now)
+		}
+	}
+	if err == nil {
+		c.mu.Unlock()
+		return true
+	}
+	if errors.Is(err, io.EOF) && c.parser.EOF() == nil {
+		c.end(record.Answered, now)
+		return false
+	}
+	c.end(c.classify(err), now)
+	return false
+}
+
+// unasked handles what arrives while nothing is on its way: the connection is not used again, and
+// bytes are never taken for the answer to a later request.
+func (c *conn) unasked(n int, err error) bool {
+	if n == 0 && err == nil || n == 0 && isTimeout(err) && !c.broken && !c.gone {
+		return true
+	}
+	if n > 0 {
+		c.p.discarded.Add(1)
+	}
+	c.broken = true
+	c.state.CompareAndSwap(stateIdle, stateDead) // else a sender has it, and sees broken
+	return false
+}
+
+// answered ends a complete response. c.mu is held and is given back.
+func (c *conn) answered(more bool, err error, now time.Duration) bool {
+	usable := !more && err == nil && c.parser.Reusable()
+	if more {
+		c.p.discarded.Add(1)
+	}
+	if usable {
+		_ = c.nc.SetReadDeadline(time.Time{})
+	}
+	c.end(record.Answered, now)
+	if !usable {
+		return false
+	}
+	// The whole request must be out before another can follow it.
+	c.writing.Lock()
+	c.mu.Lock()
+	ok := c.writeErr == nil
+	c.mu.Unlock()
+	c.writing.Unlock()
+	if ok {
+		if w, waits := c.p.next(c); waits {
+			c.begin(w)
+		}
+	}
+	return ok
+}
+
+// end records the arrival that is on its way. c.mu is held and is given back.
+func (c *conn) end(o record.Outcome, now time.Duration) {
+	s := &c.sample
+	s.Outcome, s.Done = o, max(now, s.Sent)
+	if o == record.TimedOut {
+		s.Done = max(s.Sent, s.Due+c.p.cfg.Limits.Timeout)
+	}
+	if o == record.Answered {
+		s.Status = uint16(c.parser.Status())
+	}
+	c.inFlight = false
+	done := *s
+	c.mu.Unlock()
+	c.p.record(&done)
+}
+
+// classify tells what the end of a connection means for the request on its way. c.mu is held.
+func (c *conn) classify(err error) record.Outcome {
+	var alert tls.AlertError
+	var header tls.RecordHeaderError
+	some := c.sample.BytesIn > 0
+	switch {
+	case c.gone:
+		return record.Abandoned
+	case c.writeErr != nil && !some:
+		return record.Reset
+	case c.writeErr != nil:
+		return record.EarlyClose
+	case isTimeout(err) && !some && c.p.epoch.Now() < c.sample.Due+c.p.cfg.Limits.Timeout:
+		return record.TimedOutFirst
+	case isTimeout(err):
+		return record.TimedOut
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		if some {
+			return record.EarlyClose
+		}
+		return record.Reset
+	case errors.As(err, &alert): // TLS 1.3: a refused client certificate shows after the handshake
+		return record.TLSFailed
+	case errors.As(err, &header):
+		return record.InvalidResponse
+	default:
+		return record.Reset
+	}
+}
+
+// abandon closes the connection at the end of the run.
+func (c *conn) abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	if c.nc != nil {
+		_ = c.nc.Close()
+	}
+}
