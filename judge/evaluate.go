@@ -40,6 +40,7 @@ type Case struct {
 // nanoseconds.
 type RouteCase struct {
 	Name         string
+	Due          uint64 // requests that the schedule meant to send
 	Ended        uint64 // requests with a response time
 	Responses    uint64 // requests that count for the error rate: answered, failed, timed out, never connected
 	Errors       uint64 // of those: 5xx, failures and time-outs
@@ -208,38 +209,69 @@ func judgeErrorRate(k Check, c Case) Finding {
 }
 
 // judgeClientErrors is LD-5: a breach needs both an excess over production's recorded share and one
-// that chance does not explain, by Fisher's exact test with Holm over the routes.
+// that chance does not explain, by Fisher's exact test with Holm over the routes. It is one limit over
+// all routes: one finding says what held, and each breach and each route that was asked and never
+// answered is a finding of its own. A route of which the schedule drew no request is counted, and says
+// nothing either way.
 func judgeClientErrors(checks []Check, c Case) []Finding {
-	out := make([]Finding, len(checks))
+	if len(checks) == 0 {
+		return nil
+	}
 	p := make([]float64, len(checks))
 	for i, k := range checks {
 		r := c.Routes[k.Route]
 		recorded := uint64(math.Round(k.Baseline * float64(k.BaselineSamples)))
 		p[i] = compare.FisherGreater(r.ClientErrors, r.Answered, recorded, k.BaselineSamples)
-		out[i] = Finding{Check: k.Name, Route: k.RouteName, Unit: "share", Baseline: k.Baseline,
-			BaselineSamples: k.BaselineSamples, BaselineFrom: k.BaselineFrom, Limit: k.Baseline + k.Limit, Samples: r.Answered}
 	}
 	rejected := compare.Holm(p, holmLevel)
+	var out []Finding
+	whole := Finding{Check: ClientErrorIncrease, Unit: "share", Limit: checks[0].Limit}
+	held, undrawn := 0, 0
 	for i, k := range checks {
 		r := c.Routes[k.Route]
-		f := &out[i]
-		if r.Answered == 0 {
+		switch f := clientErrorFinding(k, r); {
+		case r.Due == 0:
+			undrawn++
+		case r.Answered == 0:
 			f.Code, f.Reason = string(fault.GEN003), "no answer of this route was measured"
-			continue
-		}
-		f.Measured = float64(r.ClientErrors) / float64(r.Answered)
-		f.Reason = fmt.Sprintf("%d of %d answers were 4xx, against %s in production", r.ClientErrors, r.Answered, percent(k.Baseline))
-		switch over := f.Measured > f.Limit; {
-		case over && rejected[i]:
+			out = append(out, f)
+		case f.Measured > f.Limit && rejected[i]:
 			f.Verdict, f.Code = Fail, string(fault.LOD011)
-		case over:
-			f.Verdict = Pass
-			f.Reason += fmt.Sprintf("; chance explains that many (p = %.2g)", p[i])
+			out = append(out, f)
 		default:
-			f.Verdict = Pass
+			held++
+			whole.Samples += r.Answered
+			whole.Measured = max(whole.Measured, f.Measured-k.Baseline)
 		}
 	}
-	return out
+	return append(out, whole.wholeClientErrors(held, undrawn, len(out))...)
+}
+
+func clientErrorFinding(k Check, r RouteCase) Finding {
+	f := Finding{Check: k.Name, Route: k.RouteName, Unit: "share", Baseline: k.Baseline,
+		BaselineSamples: k.BaselineSamples, BaselineFrom: k.BaselineFrom, Limit: k.Baseline + k.Limit, Samples: r.Answered}
+	if r.Answered > 0 {
+		f.Measured = float64(r.ClientErrors) / float64(r.Answered)
+	}
+	f.Reason = fmt.Sprintf("%d of %d answers were 4xx, against %s in production", r.ClientErrors, r.Answered, percent(k.Baseline))
+	return f
+}
+
+// wholeClientErrors is the finding over the routes that held.
+func (f Finding) wholeClientErrors(held, undrawn, named int) []Finding {
+	if held == 0 {
+		if named > 0 {
+			return nil // the routes' own findings say it
+		}
+		f.Code, f.Reason = string(fault.GEN003), "no answer was measured"
+		return []Finding{f}
+	}
+	f.Verdict = Pass
+	f.Reason = fmt.Sprintf("on %d routes no excess of 4xx over production's share that is both over the limit and beyond chance; measured is the largest difference", held)
+	if undrawn > 0 {
+		f.Reason += fmt.Sprintf("; %d rarer routes had no request in this run", undrawn)
+	}
+	return []Finding{f}
 }
 
 // judgeGenerator is LD-11's last sentence.

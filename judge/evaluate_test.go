@@ -102,7 +102,7 @@ func readCases(t *testing.T, path string) []*scripted {
 func parseRoute(t *testing.T, rest string) RouteCase {
 	name, args, _ := strings.Cut(rest, " ")
 	v := words(t, args)
-	return RouteCase{Name: strings.ReplaceAll(name, "_", " "), Ended: v.u("ended"), Under: v.u("under"), NetUnder: v.u("netunder"),
+	return RouteCase{Name: strings.ReplaceAll(name, "_", " "), Due: v.u("due") + v.u("responses"), Ended: v.u("ended"), Under: v.u("under"), NetUnder: v.u("netunder"),
 		Responses: v.u("responses"), Answered: v.u("answered"), Errors: v.u("errors"), ClientErrors: v.u("4xx"),
 		P95: time.Millisecond, At: func(rank uint64) time.Duration { return time.Duration(rank) }}
 }

@@ -37,6 +37,7 @@ type app struct {
 	quiet   bool
 	verbose bool
 	runDir  string
+	command string // the load command that runs, for the live view
 	// done is the exit that a finished command asks for, when it ended without an error.
 	done int
 }

@@ -30,9 +30,12 @@ health path answers. The environment stays up until env down. run --env NAME sen
 			if err != nil {
 				return err
 			}
-			revision, dirty := worktree.Describe(a.dir)
+			build, err := worktree.Describe(c.Context(), a.dir)
+			if err != nil {
+				return err
+			}
 			e, err := env.Up(c.Context(), env.Config{Dir: a.dir, Name: nameOr(name, m.Name), Services: m.Services, Keep: true,
-				Provider: process.New(), TTL: ttl, Revision: revision, Dirty: dirty, Out: a.progress()})
+				Provider: process.Provider{}, TTL: ttl, Revision: build.Commit, Dirty: build.Dirty, Out: a.progress()})
 			if err != nil {
 				return err
 			}
@@ -101,7 +104,7 @@ func (a *app) environments(args []string, all bool) ([]string, error) {
 func (a *app) takeDown(c *cobra.Command, names []string) error {
 	var first error
 	for _, name := range names {
-		err := env.Down(c.Context(), a.dir, name, process.New())
+		err := env.Down(c.Context(), a.dir, name, process.Provider{})
 		if err != nil {
 			if first == nil {
 				first = err
@@ -181,7 +184,7 @@ func (a *app) envPrune() *cobra.Command {
 		Example: "  seatrial env prune",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			gone, err := env.Prune(c.Context(), a.dir, process.New())
+			gone, err := env.Prune(c.Context(), a.dir, process.Provider{})
 			if a.json() {
 				a.printJSON(map[string]any{"removed": gone})
 				return err

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"seatrial/evidence"
 	"seatrial/internal/doctor"
 	"seatrial/internal/env"
 	"seatrial/report/figure"
@@ -105,9 +107,8 @@ func printEnvironments(w io.Writer, list []env.Info) error {
 	}
 	for _, e := range list {
 		p.line("%s  %s  since %s", e.Name, e.State, e.Created.UTC().Format(time.RFC3339))
-		for _, name := range slices.Sorted(maps.Keys(e.Services)) {
-			s := e.Services[name]
-			p.line("  %-12s %s  pid %d  %s", name, s.URL, s.PID, s.State)
+		for _, s := range e.Services {
+			p.line("  %-12s %s  log %s", s.Name, s.URL, s.Log)
 		}
 	}
 	return p.err
@@ -121,6 +122,67 @@ func printDoctor(w io.Writer, results []doctor.Result) error {
 		if r.Next != "" {
 			p.line("      Next: %s", r.Next)
 		}
+	}
+	return p.err
+}
+
+// printCoverage is traffic show: what production serves, what the manifest reaches, and the lines
+// that would cover the rest. It writes nothing to the manifest.
+func printCoverage(w io.Writer, prof *traffic.Profile, c traffic.Coverage, warnings []string) error {
+	p := &printer{w: w}
+	p.line("%s on %d routes, recorded %s", figure.Counted(c.Requests, "request"), len(c.Routes), prof.Recorded.Format(time.RFC3339))
+	p.window(prof)
+	p.line("")
+	for _, r := range c.Routes {
+		mark := " "
+		if r.Reached {
+			mark = "*"
+		}
+		note := r.Why
+		if r.P95 > 0 {
+			note = strings.TrimSpace(fmt.Sprintf("p95 %s  %s", figure.Millis(r.P95), note))
+		}
+		p.line("%s %8s  %-40s %s", mark, figure.Share(r.Share), plain(r.Name), plain(note))
+	}
+	p.line("")
+	p.line("* reached by safe_routes: %s of production's requests", figure.Share(c.Reached))
+	if c.Heaviest != "" {
+		p.line("heaviest route that is never touched: %s (%s)", plain(c.Heaviest), figure.Share(c.HeaviestPart))
+	}
+	for _, r := range c.Removed {
+		p.line("%s: %d routes, %s", plain(r.Pattern), r.Routes, figure.Counted(r.Requests, "request"))
+	}
+	for _, warning := range warnings {
+		p.line("WARNING %s", plain(warning))
+	}
+	p.suggest("These safe_routes lines would cover the rest that only reads:", c.Suggested)
+	p.suggest("These write; weigh them one by one before you name them:", c.Writes)
+	return p.err
+}
+
+func (p *printer) suggest(heading string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	p.line("")
+	p.line("%s", heading)
+	for _, l := range lines {
+		p.line("  - %s", plain(l))
+	}
+}
+
+// printRuns is report list.
+func printRuns(w io.Writer, runs []evidence.Folder) error {
+	p := &printer{w: w}
+	if len(runs) == 0 {
+		p.line("no run yet")
+	}
+	for _, f := range runs {
+		word := f.Run.Verdict.String()
+		if f.Problem != nil {
+			word = "incomplete"
+		}
+		p.line("%-10s  %s  %s", word, plain(filepath.Base(f.Dir)), plain(f.Run.Sentence))
 	}
 	return p.err
 }

@@ -10,7 +10,6 @@ import (
 
 	"seatrial/evidence"
 	"seatrial/fault"
-	"seatrial/report"
 )
 
 func (a *app) reportCommand() *cobra.Command {
@@ -30,7 +29,7 @@ func (a *app) reportList() *cobra.Command {
 				return err
 			}
 			if a.json() {
-				a.printJSON(runs)
+				a.printJSON(listed(runs))
 				return nil
 			}
 			return printRuns(a.Out, runs)
@@ -59,26 +58,43 @@ and exits 7.`,
 }
 
 func (a *app) showRun(name, format string) error {
-	r, folder, err := evidence.Load(a.runDir, name)
+	f, err := evidence.Load(a.runDir, name)
 	if err != nil {
 		return err
 	}
 	if a.json() {
-		a.printJSON(r)
-	} else if err := a.render(r, folder, format); err != nil {
+		a.printJSON(f.Run)
+	} else if err := a.render(f.Run, f.Dir, format); err != nil {
 		return err
 	}
-	if !r.Complete {
-		missing := evidence.Missing(folder)
-		return fault.New(fault.EVD003, "the run %s is incomplete: it ended before its report was written", r.ID).
-			WithDetail(missing)
+	if f.Problem == nil {
+		return nil
 	}
-	return nil
+	if a.json() {
+		a.done = exitOf(f.Problem.Kind()) // one document on standard output: it says that it is incomplete
+		return nil
+	}
+	return f.Problem
+}
+
+// listedRun is one run of report list -o json.
+type listedRun struct {
+	Run     *evidence.Run `json:"run"`
+	Folder  string        `json:"folder"`
+	Missing []string      `json:"missing,omitempty"`
+}
+
+func listed(runs []evidence.Folder) []listedRun {
+	out := make([]listedRun, len(runs))
+	for i, f := range runs {
+		out[i] = listedRun{Run: f.Run, Folder: f.Dir, Missing: f.Missing}
+	}
+	return out
 }
 
 func (a *app) render(r *evidence.Run, folder, format string) error {
 	if format == "text" {
-		return report.Text(a.Out, r, report.TextOptions{Color: a.colour(a.Out), Quiet: a.quiet, Folder: a.shown(folder)})
+		return a.printRun(r, folder)
 	}
 	file, ok := map[string]string{"markdown": "report.md", "html": "report.html", "junit": "junit.xml",
 		"csv": "summary.csv", "series": "series.csv"}[format]

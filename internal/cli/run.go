@@ -107,6 +107,7 @@ func (a *app) load(c *cobra.Command, f *loadFlags, command string, smoke bool) e
 }
 
 func (a *app) loadManifest(ctx context.Context, m *manifest.Manifest, f *loadFlags, command string, smoke bool) error {
+	a.command = command
 	res, err := run.Do(ctx, run.Config{
 		Dir: a.dir, Manifest: m, Command: command, Smoke: smoke, RunRoot: a.runDir, Version: Version,
 		Reproduce: a.reproduce(), URL: f.url, Env: f.env, Keep: f.keep, Slices: f.slices, Stdin: a.In,
@@ -128,10 +129,19 @@ func (a *app) finish(res *run.Result) error {
 		a.printJSON(res.Run)
 		return nil
 	}
-	if err := report.Text(a.Out, res.Run, report.TextOptions{Color: a.colour(a.Out), Quiet: a.quiet, Folder: a.shown(res.Folder)}); err != nil {
+	if err := a.printRun(res.Run, res.Folder); err != nil {
 		return fault.New(fault.EVD001, "the final page could not be printed").Because(err)
 	}
 	return summaryForCI(a.Getenv, res.Run)
+}
+
+// printRun is the final page; with -q its first sentence only.
+func (a *app) printRun(r *evidence.Run, folder string) error {
+	if a.quiet {
+		_, err := fmt.Fprintln(a.Out, r.Sentence)
+		return err
+	}
+	return report.Text(report.TextOptions{Color: a.colour(a.Out), Folder: a.shown(folder)})(a.Out, r)
 }
 
 // worseThan orders two exit numbers by precedence.
@@ -175,12 +185,12 @@ func (a *app) progress() io.Writer {
 }
 
 // watch chooses the live view: a terminal page, or one line every 10 s.
-func (a *app) watch(stop func()) watch.Watcher {
+func (a *app) watch() watch.Watcher {
 	if a.quiet || a.json() {
 		return nil
 	}
 	if f, ok := a.Err.(*os.File); ok && isTerminal(f) {
-		return tui.New(f, stop, a.colour(a.Err))
+		return tui.New(tui.Config{Out: f, Command: a.command, Color: a.colour(a.Err), Environ: os.Environ()})
 	}
 	return watch.Plain(a.Err)
 }

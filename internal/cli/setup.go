@@ -13,7 +13,6 @@ import (
 	"seatrial/internal/doctor"
 	"seatrial/internal/repo"
 	"seatrial/manifest"
-	"seatrial/report"
 )
 
 const manifestName = "seatrial.yaml"

@@ -11,7 +11,6 @@ import (
 	"seatrial/fault"
 	"seatrial/internal/intake"
 	"seatrial/manifest"
-	"seatrial/report"
 	"seatrial/traffic"
 )
 

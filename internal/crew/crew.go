@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"seatrial/engine/httpload"
 	"seatrial/record"
@@ -25,12 +26,17 @@ type Job struct {
 type InProcess struct {
 	shards []*record.Shard
 	job    Job
+	epoch  time.Time
 }
+
+// lead is how far ahead of now the epoch is set, so that every worker is ready when the first
+// request is due.
+const lead = 20 * time.Millisecond
 
 // New prepares the workers' recorders, so that Snapshot works from the start.
 func New(job Job) *InProcess {
 	job.Slices = max(1, job.Slices)
-	c := &InProcess{job: job}
+	c := &InProcess{job: job, epoch: time.Now().Add(lead)}
 	for range job.Slices {
 		c.shards = append(c.shards, record.NewShard(job.Record))
 	}
@@ -47,6 +53,7 @@ func (c *InProcess) Run(ctx context.Context) (*record.Tally, []*httpload.Result,
 		cfg := c.job.Config
 		cfg.Schedule = schedule.Shard(c.job.Schedule(), k, c.job.Slices)
 		cfg.Recorder = c.shards[k]
+		cfg.Epoch = c.epoch
 		cfg.Limits.MaxConnections = share(cfg.Limits.MaxConnections, k, c.job.Slices)
 		wg.Go(func() { results[k], errs[k] = httpload.Portable(ctx, cfg) })
 	}
@@ -66,6 +73,9 @@ func share(total, k, n int) int {
 	}
 	return max(1, part)
 }
+
+// Epoch is the instant from which due times count.
+func (c *InProcess) Epoch() time.Time { return c.epoch }
 
 // Snapshots are copies of the live totals, one per worker.
 func (c *InProcess) Snapshots() []record.Snapshot {

@@ -12,10 +12,12 @@ import (
 func (x *execution) newRun(id string) *evidence.Run {
 	r := &evidence.Run{Schema: evidence.SchemaVersion, ID: id, Command: x.cfg.Command, Tool: "seatrial " + x.cfg.Version,
 		Started: x.cfg.Now().UTC(), Sentence: "This run has not ended.", Host: host(), Reproduce: x.cfg.Reproduce}
-	if p := x.prep.plan; p != nil {
-		r.Plan, r.Warnings = planInfo(p), append([]string(nil), p.Warnings...)
-		mix := p.Mix
-		r.Traffic = &mix
+	p := x.prep.plan
+	r.Warnings = append([]string(nil), p.Warnings...)
+	mix := p.Mix
+	r.Traffic = &mix
+	if x.prep.nothing == nil {
+		r.Plan = planInfo(p)
 	}
 	if x.aim.target.OK() {
 		r.Target = x.aim.info()
@@ -52,4 +54,3 @@ func host() evidence.Host {
 	h.Kernel, h.CPU, h.Load1 = m.Kernel, m.CPU, m.Load1
 	return h
 }
-

@@ -68,7 +68,7 @@ func (x *execution) measured() judge.Case {
 
 func routeCase(name string, t *record.RouteTally) judge.RouteCase {
 	a := t.Account
-	out := judge.RouteCase{Name: name, Ended: t.Response.Count(), Answered: a.Answered, ClientErrors: t.ClientErrors(),
+	out := judge.RouteCase{Name: name, Due: a.Due, Ended: t.Response.Count(), Answered: a.Answered, ClientErrors: t.ClientErrors(),
 		Responses: t.Responses(), Errors: t.Errors(), At: t.Response.ValueAtRank}
 	if len(t.Under) > 0 {
 		out.Under, out.NetUnder = t.Under[0], t.NetUnder[0]
@@ -126,7 +126,7 @@ func (x *execution) causes() {
 		x.cause(describe(fault.Code(code), byCode[code]))
 	}
 	if x.stopped {
-		x.cause(fault.New(fault.CLI003, "the run was interrupted after %s of %s", x.ran().Round(100*time.Millisecond), x.prep.plan.Open.Duration))
+		x.cause(fault.New(fault.CLI003, "the run was interrupted after %s of %s", x.ran.Round(100*time.Millisecond), x.prep.plan.Open.Duration))
 		if x.run.Verdict == judge.Pass {
 			x.run.Verdict = judge.Unverified
 		}
@@ -136,9 +136,16 @@ func (x *execution) causes() {
 	}
 }
 
+// maxNamed is how many checks a cause names; all of them stand among the findings.
+const maxNamed = 8
+
 func describe(code fault.Code, fs []judge.Finding) *fault.Error {
 	var names []string
-	for _, f := range fs {
+	for i, f := range fs {
+		if i == maxNamed && len(fs) > maxNamed+1 {
+			names = append(names, fmt.Sprintf("and %d more", len(fs)-i))
+			break
+		}
 		names = append(names, strings.TrimSpace(f.Check+" "+f.Route))
 	}
 	where := strings.Join(names, "; ")

@@ -15,7 +15,6 @@ import (
 	"seatrial/plan"
 	"seatrial/record"
 	"seatrial/report/figure"
-	"seatrial/schedule"
 )
 
 // stopDrain is how long answers that are on their way are waited for after an interrupt.
@@ -33,6 +32,7 @@ type execution struct {
 	cpu     []float64
 	aborted float64
 	stopped bool // by an interrupt
+	ran     time.Duration
 	kinds   []fault.Kind
 	watcher watch.Watcher
 }
@@ -58,7 +58,7 @@ func execute(ctx context.Context, cfg Config, prep *preparation, aim *aim) (*Res
 
 // open checks the generator's limits and writes the evidence folder, marked incomplete.
 func (x *execution) open() error {
-	if err := engine.Preflight(x.prep.plan.Limits); err != nil {
+	if err := engine.Preflight(x.prep.plan.Limits, len(x.aim.target.Addrs())); err != nil {
 		return err
 	}
 	redact := evidence.NewRedactor(x.prep.plan.Secrets()...)
@@ -78,10 +78,12 @@ func (x *execution) send(ctx context.Context) error {
 	defer stop()
 	x.say("sending %s at %s for %s to %s", figure.Counted(x.run.Plan.Arrivals, "request"), figure.Rate(p.Open.Rate),
 		figure.Duration(p.Open.Duration), x.run.Target.URL)
+	begun := time.Now()
 	if err := x.load(sending, stop); err != nil {
 		return err
 	}
 	x.stopped = ctx.Err() != nil && x.aborted == 0
+	x.ran = min(p.Open.Duration, time.Since(begun))
 	return nil
 }
 
@@ -91,9 +93,9 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	job := crew.New(crew.Job{Config: x.engineConfig(), Schedule: p.Schedule, Record: recordConfig(p), Slices: x.cfg.Slices})
 	m := &monitor{plan: p, crew: job, stop: stop, start: job.Epoch()}
 	if x.cfg.Watch != nil {
-		m.watcher = x.cfg.Watch(stop)
+		m.watcher = x.cfg.Watch()
 	}
-	sampler := engine.StartHealth(engine.HealthConfig{})
+	sampler := engine.StartHealth()
 	following, done := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { m.follow(following) })
@@ -109,19 +111,35 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	}
 	x.tally = tally
 	x.addUp(results)
-	x.tally.Settle(p.Intended(recordConfig(p)))
+	x.tally.Settle(intended(p))
 	return nil
+}
+
+// addUp puts what the workers observed of themselves into the generator's health.
+func (x *execution) addUp(results []*httpload.Result) {
+	h := &x.health
+	h.ConnLimit = x.prep.plan.Limits.MaxConnections
+	for _, r := range results {
+		h.ConnPeak += r.ConnPeak
+		h.ConnOpened += r.ConnOpened
+		h.ConnLimitHit += r.ConnLimitHit
+		h.RateLimited += r.RateLimited
+		h.PortsExhausted += r.PortsExhausted
+		h.FDExhausted += r.FDExhausted
+		h.BytesIn += r.BytesIn
+		h.BytesOut += r.BytesOut
+	}
 }
 
 // recordConfig has an exact counter at each declared latency limit.
 func recordConfig(p *plan.Plan) record.Config {
-	limits := make([][]time.Duration, len(p.Routes))
-	for _, k := range p.Checks {
-		if k.Route >= 0 && k.LimitNanos > 0 {
-			limits[k.Route] = []time.Duration{time.Duration(k.LimitNanos)}
-		}
-	}
-	return record.Config{Routes: len(p.Routes), Warmup: p.Warmup, End: p.Open.Duration + p.Limits.Timeout, Limits: limits}
+	return record.Config{Routes: len(p.Routes), Warmup: p.Warmup, End: p.End(), Limits: p.RouteLimits()}
+}
+
+// intended is what the schedule meant to send, counted from the schedule itself.
+func intended(p *plan.Plan) record.Intended {
+	warmup, routes := p.Due()
+	return record.Intended{Warmup: warmup, Routes: routes}
 }
 
 func (x *execution) finishWatch() {

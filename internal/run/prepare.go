@@ -16,7 +16,7 @@ import (
 type preparation struct {
 	plan    *plan.Plan
 	traffic *intake.Traffic // nil under source none
-	nothing *fault.Error    // why no route is left to send (LOD-013); then plan is nil
+	nothing *fault.Error    // why no route is left to send (LOD-013); then the plan has none
 }
 
 func prepare(ctx context.Context, cfg Config) (*preparation, error) {
@@ -54,7 +54,7 @@ func readProfile(m *manifest.Manifest, path string, cfg Config) (*traffic.Profil
 func (p *preparation) compile(in plan.Input) error {
 	compiled, err := plan.Compile(in)
 	if e, ok := fault.As(err); ok && e.Code == fault.LOD013 {
-		p.nothing = e
+		p.nothing, p.plan = e, compiled
 		return nil
 	}
 	if err != nil {

@@ -27,8 +27,8 @@ type Config struct {
 	Keep      bool   // leave an environment up that this run brought up
 	Slices    int    // workers inside this process; 1 unless set
 	Stdin     io.Reader
-	Progress  io.Writer // lines for people while the run is prepared; may be nil
-	Watch     func(stop func()) watch.Watcher
+	Progress  io.Writer            // lines for people while the run is prepared; may be nil
+	Watch     func() watch.Watcher // makes the live view; may be nil, and may give nil
 	Now       func() time.Time
 	Getenv    func(string) string
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -30,22 +31,23 @@ type aim struct {
 // or one that it brings up. Nothing else can be aimed at (SA-1).
 func takeAim(ctx context.Context, cfg Config, prep *preparation) (*aim, error) {
 	if cfg.URL != "" {
-		t, notice, err := consent.AdmitURL(cfg.URL, cfg.Manifest.Targets, env.Ledger{Dir: cfg.Dir, Provider: process.New()})
+		ledger := env.Ledger{Dir: cfg.Dir, Provider: process.Provider{}}
+		t, notice, err := consent.AdmitURL(ctx, cfg.URL, cfg.Manifest.Targets, net.DefaultResolver, ledger)
 		if err != nil {
 			return nil, err
 		}
-		return &aim{target: t, notice: notice}, checkRate(t, prep)
+		return &aim{target: t, notice: string(notice)}, checkRate(t, prep)
 	}
 	name, err := cfg.targetName()
 	if err != nil {
 		return nil, err
 	}
 	if t, ok := cfg.Manifest.Targets[name]; ok {
-		target, notice, err := consent.Admit(name, t)
+		target, notice, err := consent.Admit(ctx, name, t, net.DefaultResolver)
 		if err != nil {
 			return nil, err
 		}
-		return &aim{target: target, notice: notice}, checkRate(target, prep)
+		return &aim{target: target, notice: string(notice)}, checkRate(target, prep)
 	}
 	return aimAtEnvironment(ctx, cfg, name)
 }
@@ -72,7 +74,7 @@ func (cfg Config) targetName() (string, error) {
 
 func aimAtEnvironment(ctx context.Context, cfg Config, service string) (*aim, error) {
 	if cfg.Env != "" {
-		e, err := env.Open(cfg.Dir, cfg.Env, process.New())
+		e, err := env.Open(cfg.Dir, cfg.Env, process.Provider{})
 		if err != nil {
 			return nil, err
 		}
@@ -82,9 +84,12 @@ func aimAtEnvironment(ctx context.Context, cfg Config, service string) (*aim, er
 		}
 		return &aim{target: t, env: e, service: service}, nil
 	}
-	revision, dirty := worktree.Describe(cfg.Dir)
+	build, err := worktree.Describe(ctx, cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
 	e, err := env.Up(ctx, env.Config{Dir: cfg.Dir, Name: environmentName(cfg), Services: cfg.Manifest.Services,
-		Provider: process.New(), Keep: cfg.Keep, Revision: revision, Dirty: dirty, Out: cfg.Progress})
+		Provider: process.Provider{}, Keep: cfg.Keep, Revision: build.Commit, Dirty: build.Dirty, Out: cfg.Progress})
 	if err != nil {
 		return nil, err
 	}

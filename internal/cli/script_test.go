@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes this test binary stand in for seatrial, so that the scripts drive the real program,
+// and builds the example once.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"seatrial": func() {
+			os.Exit(Main(Process{Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Exit: os.Exit}))
+		},
+	})
+}
+
+// TestScripts runs testdata/script/*.txtar over the real binary, one script for each block and each
+// error of the manifest's page and for each command.
+func TestScripts(t *testing.T) {
+	shop := chandlery(t)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("CHANDLERY", shop)
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("GITHUB_STEP_SUMMARY", "")
+			for _, keep := range []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOFLAGS", "GOPROXY", "GOROOT"} {
+				if v := goEnv(t, keep); v != "" {
+					e.Setenv(keep, v)
+				}
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":  cmdExits,
+			"silent": cmdSilent,
+			"serve":  cmdServe,
+		},
+	})
+}
+
+// chandlery builds the example application.
+func chandlery(t *testing.T) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "chandlery")
+	cmd := exec.Command("go", "build", "-o", out, "seatrial/examples/chandlery")
+	if b, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the example: %v\n%s", err, b)
+	}
+	return out
+}
+
+func goEnv(t *testing.T, name string) string {
+	t.Helper()
+	b, err := exec.Command("go", "env", name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// cmdExits runs a command and asserts its exit number: exits N COMMAND ARGS...
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits N COMMAND ARGS...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		got = exitNumber(err)
+	}
+	if got != want {
+		ts.Fatalf("exit %d, want %d", got, want)
+	}
+}
+
+func exitNumber(err error) int {
+	if e, ok := err.(*exec.ExitError); ok { //nolint:errorlint // testscript gives it as it is
+		return e.ExitCode()
+	}
+	return -1
+}
+
+// connections counts what reached the sockets of cmdSilent, by script.
+type connections struct{ n atomic.Int64 }
+
+// cmdSilent listens on a port that must see no connection until the script ends; the address goes
+// into the variable that is named.
+func cmdSilent(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: silent VARIABLE")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	seen := &connections{}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			seen.n.Add(1)
+			_ = c.Close()
+		}
+	}()
+	ts.Setenv(args[0], l.Addr().String())
+	ts.Defer(func() {
+		_ = l.Close()
+		if n := seen.n.Load(); n != 0 {
+			ts.Fatalf("%d connections reached a target that must see none", n)
+		}
+	})
+}
+
+// cmdServe serves 200 to everything on a loopback port: serve VARIABLE.
+func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serve VARIABLE")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })}
+	go func() { _ = srv.Serve(l) }()
+	ts.Setenv(args[0], l.Addr().String())
+	ts.Defer(func() { _ = srv.Close() })
+}
