@@ -96,6 +96,7 @@ requests when production would, and answers: pass, fail, blocked or unverified.`
 			return a.checkGlobals()
 		},
 	}
+	root.SuggestionsMinimumDistance = 2
 	f := root.PersistentFlags()
 	f.StringVarP(&a.dir, "directory", "C", ".", "run as if started in `DIR`")
 	f.StringVarP(&a.output, "output", "o", "text", "`text` or json")
@@ -142,7 +143,7 @@ func noArgs(c *cobra.Command, args []string) error {
 	if c.HasSubCommands() {
 		e := usage("%s has no command %q", c.CommandPath(), args[0])
 		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-			e = e.WithNext("Did you mean `%s %s`?", c.CommandPath(), near[0])
+			e = e.WithNext("Did you mean `%s %s`?", c.CommandPath(), strings.Join(near, "` or `"+c.CommandPath()+" "))
 		}
 		return e
 	}
