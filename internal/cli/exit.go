@@ -121,11 +121,8 @@ func sentence(s string) string {
 // problemsOf gives the faults in an error; an error without one is a defect, or cobra's own refusal
 // of a command line.
 func problemsOf(err error) []*fault.Error {
-	if list, ok := err.(fault.List); ok { //nolint:errorlint // a list is always the outermost error
-		return list
-	}
-	if e, ok := fault.As(err); ok {
-		return []*fault.Error{e}
+	if all := faults(err); len(all) > 0 {
+		return all
 	}
 	if cancelled(err) {
 		return []*fault.Error{fault.New(fault.CLI003, "cancelled before there was anything to report")}
@@ -136,6 +133,23 @@ func problemsOf(err error) []*fault.Error {
 		}
 	}
 	return []*fault.Error{fault.New(fault.CLI002, "an unexpected failure: %v", err).Because(err)}
+}
+
+// faults gives every fault of an error's tree that is not the cause of another one.
+func faults(err error) []*fault.Error {
+	switch e := err.(type) { //nolint:errorlint // this walks the tree itself
+	case *fault.Error:
+		return []*fault.Error{e}
+	case interface{ Unwrap() []error }:
+		var out []*fault.Error
+		for _, part := range e.Unwrap() {
+			out = append(out, faults(part)...)
+		}
+		return out
+	case interface{ Unwrap() error }:
+		return faults(e.Unwrap())
+	}
+	return nil
 }
 
 func (a *app) printJSON(v any) {

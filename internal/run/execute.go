@@ -2,7 +2,9 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,18 +45,41 @@ func execute(ctx context.Context, cfg Config, prep *preparation, aim *aim) (*Res
 		_ = aim.down(ctx, cfg.Keep)
 		return nil, err
 	}
-	err := x.send(ctx)
-	left := aim.down(ctx, cfg.Keep)
-	if err != nil {
-		return nil, err
+	if err := x.send(ctx); err != nil {
+		x.finishWatch()
+		x.store.Close()
+		return nil, errors.Join(err, nilOr(aim.down(ctx, cfg.Keep)))
 	}
 	x.judge()
-	if left != nil {
-		x.cause(left)
-		x.run.Leftovers = append(x.run.Leftovers, left.Detail)
-	}
+	x.finishWatch()
+	x.tearDown(ctx)
 	return x.close()
 }
+
+// tearDown takes down what the run brought up, before the report is written, so that what is left
+// stands in it (LD-14).
+func (x *execution) tearDown(ctx context.Context) {
+	left := x.aim.down(ctx, x.cfg.Keep)
+	if left == nil {
+		x.note("torn down", nil)
+		return
+	}
+	x.note("tear-down left something behind", map[string]any{"what": left.Message})
+	x.cause(left)
+	x.run.Leftovers = append(x.run.Leftovers, strings.TrimSpace(left.Message+"\n"+left.Detail))
+}
+
+// nilOr keeps a nil *fault.Error from becoming an error that is not nil.
+func nilOr(e *fault.Error) error {
+	if e == nil {
+		return nil
+	}
+	return e
+}
+
+// note writes one line of the journal. A failure to write it is found again when the evidence is
+// finished: a store that failed once stays failed.
+func (x *execution) note(event string, fields map[string]any) { _ = x.store.Journal(event, fields) }
 
 // open checks the generator's limits and writes the evidence folder, marked incomplete.
 func (x *execution) open() error {
@@ -78,11 +103,13 @@ func (x *execution) send(ctx context.Context) error {
 	defer stop()
 	x.say("sending %s at %s for %s to %s", figure.Counted(x.run.Plan.Arrivals, "request"), figure.Rate(p.Open.Rate),
 		figure.Duration(p.Open.Duration), x.run.Target.URL)
+	x.note("sending", map[string]any{"arrivals": x.run.Plan.Arrivals, "digest": x.run.Plan.ScheduleDigest})
 	begun := time.Now()
 	if err := x.load(sending, stop); err != nil {
 		return err
 	}
 	x.stopped = ctx.Err() != nil && x.aborted == 0
+	x.note("sending ended", map[string]any{"aborted": x.aborted > 0, "interrupted": x.stopped})
 	x.ran = min(p.Open.Duration, time.Since(begun))
 	return nil
 }
@@ -105,8 +132,8 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	x.health, x.cpu = sampler.Stop(), sampler.CPUSeries()
 	x.aborted = m.abortShare()
 	x.watcher = m.watcher
+	x.run.Host.Steal = sampler.Steal()
 	if err != nil {
-		x.finishWatch()
 		return err
 	}
 	x.tally = tally
