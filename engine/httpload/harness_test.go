@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,13 @@ import (
 	"seatrial/schedule"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if plan := os.Getenv(stallVariable); plan != "" {
+		stallServer(plan)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // engines are what the conformance suite holds to the same behaviour.
 var engines = map[string]engineFunc{"portable": Portable}

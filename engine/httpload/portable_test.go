@@ -439,9 +439,11 @@ func TestSameSequenceAtAnyLimit(t *testing.T) {
 	})
 }
 
-// TestStallIsMeasuredInFull: a server that stands still for 1/10 of the run, 200 ms, and notes when it
-// wrote each answer. That less the due time is the truth; its 99th percentile is about 180 ms, and
+// TestStallIsMeasuredInFull: a server that stands still for 1/10 of the run and notes when it wrote
+// each answer. That less the due time is the truth; its 99th percentile is about 9/10 of the stall, and
 // must be read at any connection limit, although with one connection a single request sees the stall.
+// Four of them run at once, so 20 ms are allowed from the server's write to the read beside the 1%
+// that TestStallAtFullSize holds to.
 func TestStallIsMeasuredInFull(t *testing.T) {
 	each(t, func(t *testing.T, run engineFunc) {
 		for _, limit := range []int{1, 4, 64, 1000} {
@@ -454,10 +456,10 @@ func TestStallIsMeasuredInFull(t *testing.T) {
 }
 
 func stall(t *testing.T, run engineFunc, limit int) {
-	const n = 2000
+	const n, length, slack = 2000, 200 * time.Millisecond, 20 * time.Millisecond
 	start := time.Now().Add(20 * time.Millisecond)
-	from, to := start.Add(500*time.Millisecond), start.Add(700*time.Millisecond)
-	var wrote [n]atomic.Int64
+	from, to := start.Add(500*time.Millisecond), start.Add(500*time.Millisecond+length)
+	wrote := make([]atomic.Int64, n)
 	addr := rawServer(t, func(c net.Conn, head string) bool {
 		var i int
 		_, _ = fmt.Sscanf(head, "GET /%d ", &i)
@@ -484,8 +486,8 @@ func stall(t *testing.T, run engineFunc, limit int) {
 	slices.Sort(read)
 	slices.Sort(truth)
 	const rank = n*99/100 - 1
-	// 20 ms is what a busy machine may take from the server's write to the read.
-	if r, w := read[rank], truth[rank]; w < 170*time.Millisecond || r < w-w/100 || r > w+w/100+20*time.Millisecond {
+	r, w := read[rank], truth[rank]
+	if w < length*17/20 || r < w-w/100 || r > w+w/100+slack {
 		t.Errorf("the 99th percentile reads %s, the truth is %s", r, w)
 	}
 }

@@ -144,17 +144,9 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 
 // addUp puts what the workers observed of themselves into the generator's health.
 func (x *execution) addUp(results []*httpload.Result) {
-	h := &x.health
-	h.ConnLimit = x.prep.plan.Limits.MaxConnections
+	x.health.ConnLimit = x.prep.plan.Limits.MaxConnections
 	for _, r := range results {
-		h.ConnPeak += r.ConnPeak
-		h.ConnOpened += r.ConnOpened
-		h.ConnLimitHit += r.ConnLimitHit
-		h.RateLimited += r.RateLimited
-		h.PortsExhausted += r.PortsExhausted
-		h.FDExhausted += r.FDExhausted
-		h.BytesIn += r.BytesIn
-		h.BytesOut += r.BytesOut
+		r.AddTo(&x.health)
 	}
 }
 
