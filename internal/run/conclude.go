@@ -11,6 +11,7 @@ import (
 	"seatrial/judge"
 	"seatrial/record"
 	"seatrial/report"
+	"seatrial/report/figure"
 )
 
 // judge settles the account, evaluates the checks and fills the evidence.
@@ -151,7 +152,7 @@ func describe(code fault.Code, fs []judge.Finding) *fault.Error {
 	where := strings.Join(names, "; ")
 	switch code {
 	case fault.LOD011:
-		return fault.New(code, "load exceeded %d %s of the manifest: %s", len(fs), plural(len(fs), "threshold", "thresholds"), where)
+		return fault.New(code, "Load exceeded %s of the manifest: %s", figure.Counted(uint64(len(fs)), "threshold"), where)
 	case fault.LOD002:
 		return fault.New(code, "%s", fs[0].Reason)
 	case fault.LOD016:
@@ -165,13 +166,6 @@ func describe(code fault.Code, fs []judge.Finding) *fault.Error {
 	}
 }
 
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
 func (x *execution) cause(e *fault.Error) {
 	x.run.Causes = append(x.run.Causes, evidence.Cause{Code: string(e.Code), Message: e.Message, Next: e.Next})
 	x.kinds = append(x.kinds, e.Kind())
@@ -182,7 +176,6 @@ func (x *execution) sentence() string {
 	passed, failed, open := 0, 0, 0
 	for _, f := range x.run.Findings {
 		switch {
-		case f.Check == judge.GeneratorHealth && f.Verdict == judge.Pass:
 		case f.Verdict == judge.Pass:
 			passed++
 		case f.Verdict == judge.Fail:
@@ -194,7 +187,7 @@ func (x *execution) sentence() string {
 	n := x.run.Account.Answered
 	switch x.run.Verdict {
 	case judge.Pass:
-		return fmt.Sprintf("Pass: all %d declared checks were measured over %d answers and held.", passed, n)
+		return fmt.Sprintf("Pass: all %d checks were measured over %s and held.", passed, figure.Counted(n, "answer"))
 	case judge.Fail:
 		return fmt.Sprintf("Fail: %d of %d checks did not hold. %s.", failed, passed+failed+open, x.run.Causes[0].Message)
 	default:
