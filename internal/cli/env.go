@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"seatrial/internal/env"
-	"seatrial/internal/env/process"
-	"seatrial/internal/env/worktree"
+	"seatrial/internal/run"
 )
 
 func (a *app) envCommand() *cobra.Command {
@@ -17,7 +16,7 @@ func (a *app) envCommand() *cobra.Command {
 }
 
 func (a *app) envUp() *cobra.Command {
-	var name string
+	var name, revision string
 	var ttl time.Duration
 	c := &cobra.Command{
 		Use: "up", Short: "Build and start the manifest's services, and leave them up",
@@ -30,12 +29,7 @@ health path answers. The environment stays up until env down. run --env NAME sen
 			if err != nil {
 				return err
 			}
-			build, err := worktree.Describe(c.Context(), a.dir)
-			if err != nil {
-				return err
-			}
-			e, err := env.Up(c.Context(), env.Config{Dir: a.dir, Name: nameOr(name, m.Name), Services: m.Services, Keep: true,
-				Provider: process.Provider{}, TTL: ttl, Revision: build.Commit, Dirty: build.Dirty, Out: a.progress()})
+			e, err := run.Bring{Manifest: m, Name: nameOr(name, m.Name), Revision: revision, Keep: true, TTL: ttl, Out: a.progress()}.Up(c.Context())
 			if err != nil {
 				return err
 			}
@@ -50,6 +44,7 @@ health path answers. The environment stays up until env down. run --env NAME sen
 		},
 	}
 	c.Flags().StringVar(&name, "name", "", "name of the environment (default: the manifest's name): `NAME`")
+	c.Flags().StringVar(&revision, "revision", "", "build and start revision `REV` of this repository instead of the working tree")
 	c.Flags().DurationVar(&ttl, "ttl", 0, "env prune removes it after this long: `D`")
 	return c
 }
@@ -104,7 +99,7 @@ func (a *app) environments(args []string, all bool) ([]string, error) {
 func (a *app) takeDown(c *cobra.Command, names []string) error {
 	var first error
 	for _, name := range names {
-		err := env.Down(c.Context(), a.dir, name, process.Provider{})
+		err := run.Down(c.Context(), a.dir, name)
 		if err != nil {
 			if first == nil {
 				first = err
@@ -184,7 +179,7 @@ func (a *app) envPrune() *cobra.Command {
 		Example: "  seatrial env prune",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			gone, err := env.Prune(c.Context(), a.dir, process.Provider{})
+			gone, err := run.Prune(c.Context(), a.dir)
 			if a.json() {
 				a.printJSON(map[string]any{"removed": gone})
 				return err

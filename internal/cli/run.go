@@ -26,6 +26,7 @@ type loadFlags struct {
 	url    string
 	env    string
 	keep   bool
+	rev    string
 	slices int
 }
 
@@ -51,6 +52,7 @@ func (f *loadFlags) add(c *cobra.Command) {
 	}
 	c.Flags().StringVar(&f.url, "url", "", "send at `URL`; it must belong to an environment or be listed under targets")
 	c.Flags().StringVar(&f.env, "env", "", "send at environment `NAME`, which is up already")
+	c.Flags().StringVar(&f.rev, "revision", "", "bring revision `REV` of this repository up instead of the working tree")
 	c.Flags().BoolVar(&f.keep, "keep", false, "leave the environment up afterwards")
 	c.Flags().IntVar(&f.slices, "slices", 1, "workers inside this process; the sequence sent is the same for any number")
 	_ = c.Flags().MarkHidden("slices")
@@ -110,7 +112,7 @@ func (a *app) loadManifest(ctx context.Context, m *manifest.Manifest, f *loadFla
 	a.command = command
 	res, err := run.Do(ctx, run.Config{
 		Dir: a.dir, Manifest: m, Command: command, Smoke: smoke, RunRoot: a.runDir, Version: Version,
-		Reproduce: a.reproduce(), URL: f.url, Env: f.env, Keep: f.keep, Slices: f.slices, Stdin: a.In,
+		Reproduce: a.reproduce(), URL: f.url, Env: f.env, Keep: f.keep, Revision: f.rev, Slices: f.slices, Stdin: a.In,
 		Progress: a.progress(), Watch: a.watch, Now: time.Now, Getenv: a.Getenv,
 	})
 	if err != nil {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // error of the manifest's page and for each command.
 func TestScripts(t *testing.T) {
 	shop := chandlery(t)
-	testscript.Run(t, testscript.Params{
+	testscript.RunT(serial{t}, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("CHANDLERY", shop)
@@ -49,6 +49,21 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+// serial runs one script after the other: two loads at once on a small machine would measure each
+// other, and the generator would rightly call itself saturated.
+type serial struct{ *testing.T }
+
+// Parallel does nothing.
+func (serial) Parallel() {}
+
+// Run implements testscript.T.
+func (s serial) Run(name string, f func(testscript.T)) {
+	s.T.Run(name, func(t *testing.T) { f(serial{t}) })
+}
+
+// Verbose implements testscript.T.
+func (serial) Verbose() bool { return testing.Verbose() }
 
 // chandlery builds the example application.
 func chandlery(t *testing.T) string {

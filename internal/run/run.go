@@ -24,6 +24,7 @@ type Config struct {
 	Reproduce string // the plain command that runs it again
 	URL       string // send at this URL instead of the manifest's target
 	Env       string // use this environment, which is up already
+	Revision  string // bring this revision up instead of the working tree
 	Keep      bool   // leave an environment up that this run brought up
 	Slices    int    // workers inside this process; 1 unless set
 	Stdin     io.Reader

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -15,7 +16,6 @@ import (
 	"seatrial/internal/consent"
 	"seatrial/internal/env"
 	"seatrial/internal/env/process"
-	"seatrial/internal/env/worktree"
 )
 
 // aim is where a run sends, and what it brought up for that.
@@ -25,6 +25,7 @@ type aim struct {
 	own     bool             // this run brought env up and takes it down
 	notice  string           // what the page must state about an admitted target
 	service string
+	dir     string // the manifest's folder
 }
 
 // takeAim admits the target: a URL, an admitted target of the manifest, an environment that is up,
@@ -84,21 +85,15 @@ func aimAtEnvironment(ctx context.Context, cfg Config, service string) (*aim, er
 		}
 		return &aim{target: t, env: e, service: service}, nil
 	}
-	build, err := worktree.Describe(ctx, cfg.Dir)
+	e, err := Bring{Manifest: cfg.Manifest, Name: environmentName(cfg), Revision: cfg.Revision, Keep: cfg.Keep, Out: cfg.Progress}.Up(ctx)
 	if err != nil {
 		return nil, err
 	}
-	e, err := env.Up(ctx, env.Config{Dir: cfg.Dir, Name: environmentName(cfg), Services: cfg.Manifest.Services,
-		Provider: process.Provider{}, Keep: cfg.Keep, Revision: build.Commit, Dirty: build.Dirty, Out: cfg.Progress})
-	if err != nil {
-		return nil, err
+	a := &aim{env: e, own: true, service: service, dir: cfg.Dir}
+	if a.target, err = e.Target(service); err != nil {
+		return nil, errors.Join(err, nilOr(a.down(ctx, false)))
 	}
-	t, err := e.Target(service)
-	if err != nil {
-		_ = e.Down(context.WithoutCancel(ctx))
-		return nil, err
-	}
-	return &aim{target: t, env: e, own: true, service: service}, nil
+	return a, nil
 }
 
 // environmentName is one that no other run of this folder takes at the same time.
@@ -125,14 +120,15 @@ func (a *aim) down(ctx context.Context, keep bool) *fault.Error {
 		_ = a.env.Release()
 		return nil
 	}
-	err := a.env.Down(context.WithoutCancel(ctx))
+	name := a.env.Info().Name
+	err := errors.Join(a.env.Down(context.WithoutCancel(ctx)), removeTree(ctx, a.dir, name))
 	if err == nil {
 		return nil
 	}
 	if e, ok := fault.As(err); ok {
 		return e
 	}
-	return fault.New(fault.ENV006, "the environment %s could not be taken down", a.env.Info().Name).Because(err)
+	return fault.New(fault.ENV006, "the environment %s could not be taken down", name).Because(err)
 }
 
 func (a *aim) info() evidence.TargetInfo {

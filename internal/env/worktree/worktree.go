@@ -66,6 +66,15 @@ func Remove(ctx context.Context, repo, into string) error {
 	return nil
 }
 
+// Below is where dir stands below the top of its repository: "." for the top itself.
+func Below(ctx context.Context, dir string) (string, error) {
+	prefix, err := git(ctx, dir, "rev-parse", "--show-prefix")
+	if err != nil {
+		return "", fault.New(fault.ENV008, "%s is not in a git repository", filepath.Base(dir)).Because(err)
+	}
+	return filepath.FromSlash(filepath.Clean(prefix)), nil
+}
+
 // Description says which revision a folder holds.
 type Description struct {
 	Commit string // full commit; empty outside git, or before the first commit
