@@ -31,7 +31,7 @@ type InProcess struct {
 
 // lead is how far ahead of now the epoch is set, so that every worker is ready when the first
 // request is due.
-const lead = 20 * time.Millisecond
+const lead = 100 * time.Millisecond
 
 // New prepares the workers' recorders, so that Snapshot works from the start.
 func New(job Job) *InProcess {

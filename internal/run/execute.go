@@ -117,12 +117,14 @@ func (x *execution) send(ctx context.Context) error {
 // load runs the crew beside its monitor and the generator's self-check.
 func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	p := x.prep.plan
-	job := crew.New(crew.Job{Config: x.engineConfig(), Schedule: p.Schedule, Record: recordConfig(p), Slices: x.cfg.Slices})
-	m := &monitor{plan: p, crew: job, stop: stop, start: job.Epoch()}
+	m := &monitor{plan: p, stop: stop}
 	if x.cfg.Watch != nil {
 		m.watcher = x.cfg.Watch()
 	}
 	sampler := engine.StartHealth()
+	// Last of all: it sets the epoch a moment ahead, and what stands between would eat that up.
+	job := crew.New(crew.Job{Config: x.engineConfig(), Schedule: p.Schedule, Record: recordConfig(p), Slices: x.cfg.Slices})
+	m.crew, m.start = job, job.Epoch()
 	following, done := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { m.follow(following) })
