@@ -3,6 +3,7 @@ package httpload
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,8 @@ type outcome struct {
 	err          error
 }
 
+var errInvalid = errors.New("any refusal: they are one outcome")
+
 // feed gives a stream to a parser in pieces of the given sizes, the last of which repeats.
 func feed(p *Parser, method string, stream []byte, sizes ...int) outcome {
 	p.Reset(method)
@@ -36,8 +39,11 @@ func feed(p *Parser, method string, stream []byte, sizes ...int) outcome {
 		o.done = o.err == nil
 	}
 	o.status, o.body, o.reuse = p.Status(), p.Body(), o.err == nil && p.Reusable()
-	if o.err != nil { // what an interrupted parse has counted depends on where it was cut
+	if o.err != nil { // what an interrupted parse has counted, and what it met first, depends on the cut
 		o.used, o.body, o.status = 0, 0, 0
+		if !errors.Is(o.err, ErrTruncated) {
+			o.err = errInvalid
+		}
 	}
 	return o
 }
@@ -48,7 +54,7 @@ func seeds() [][]byte {
 		[]byte("HTTP/1.1 100 Continue\r\n\r\n" + fine + "more"),
 		[]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nok\r\n00\r\nT: 1\r\n\r\n"),
 		[]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokX"), []byte("HTTP/1.1 200 OK\nA:b\r\n\r\n"),
-		[]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"), []byte("\x16\x03\x01\x02"), {},
+		[]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"), []byte("\x16\x03\x01\x02"), {}, append(bytes.Repeat([]byte("\x16"), 1500), '\n'),
 	}
 }
 

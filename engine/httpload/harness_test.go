@@ -20,6 +20,10 @@ import (
 	"seatrial/schedule"
 )
 
+// stallVariable makes this test binary the server of TestStallAtFullSize, in a process of its own: in
+// one process the goroutines of both would wait for each other, and the test would measure that.
+const stallVariable = "SEATRIAL_TEST_STALL"
+
 func TestMain(m *testing.M) {
 	if plan := os.Getenv(stallVariable); plan != "" {
 		stallServer(plan)

@@ -16,14 +16,22 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"seatrial/engine"
 )
 
-// stallVariable makes this test binary the server of TestStallAtFullSize, in a process of its own: in
-// one process the goroutines of both would wait for each other, and the test would measure that.
-const stallVariable = "SEATRIAL_TEST_STALL"
+// monotonic is the clock that two processes of one machine share, in nanoseconds. The wall clock will
+// not do: while it is being corrected it may run half a percent fast, which is 50 ms in this test.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(err)
+	}
+	return ts.Nano()
+}
 
-// stallServer stands still from..to (nanoseconds of the wall clock, in its environment) and notes when
+// stallServer stands still from..to (monotonic nanoseconds, in its environment) and notes when
 // it wrote each answer. It prints its address, and all the times when its input ends.
 func stallServer(plan string) {
 	var from, to, n int64
@@ -62,10 +70,10 @@ func stallConn(c net.Conn, from, to int64, wrote []int64) {
 		if err != nil {
 			return
 		}
-		if now := time.Now().UnixNano(); now >= from && now < to {
+		if now := monotonic(); now >= from && now < to {
 			time.Sleep(time.Duration(to - now))
 		}
-		wrote[i] = time.Now().UnixNano()
+		wrote[i] = monotonic()
 		if _, err := c.Write(answer); err != nil {
 			return
 		}
@@ -90,10 +98,11 @@ func TestStallAtFullSize(t *testing.T) {
 func stallFull(t *testing.T, run engineFunc, limit int) {
 	const n = 10_000
 	start := time.Now().Add(500 * time.Millisecond)
-	from := start.Add(4 * time.Second)
+	zero := monotonic() + int64(time.Until(start))
+	from := zero + int64(4*time.Second)
 	server := exec.Command(os.Args[0])
 	// On two cores a server that takes both when the stall ends would keep the generator from reading.
-	server.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("%s=%d %d %d", stallVariable, from.UnixNano(), from.Add(time.Second).UnixNano(), n))
+	server.Env = append(os.Environ(), "GOMAXPROCS=1", fmt.Sprintf("%s=%d %d %d", stallVariable, from, from+int64(time.Second), n))
 	in, err := server.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +139,7 @@ func stallFull(t *testing.T, run engineFunc, limit int) {
 	var got, truth []time.Duration
 	for i, s := range seen.sorted(t, n) {
 		got = append(got, s.Response())
-		truth = append(truth, time.Duration(wrote[i]-start.UnixNano())-s.Due)
+		truth = append(truth, time.Duration(wrote[i]-zero)-s.Due)
 	}
 	slices.Sort(got)
 	slices.Sort(truth)
