@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"seatrial/compare"
 	"seatrial/judge"
 	"seatrial/traffic"
 )
@@ -139,4 +140,27 @@ func Describe(k judge.Check) string {
 	default:
 		return fmt.Sprintf("%s: %s at most %g", where, k.Name, k.Limit)
 	}
+}
+
+// warnOfShortSamples says before the run which p95 limits it can hardly pass: an upper bound takes
+// compare.Needed requests of the route, whatever they measure.
+func (c *compiler) warnOfShortSamples() {
+	need := float64(compare.Needed(compare.P95))
+	var short []string
+	longest := 0.0
+	for _, k := range c.plan.Checks {
+		if k.Name != judge.P95Increase || k.Route < 0 {
+			continue
+		}
+		perSecond := c.plan.Routes[k.Route].Weight * c.plan.Open.Rate
+		if perSecond*c.plan.Duration.Seconds() < need {
+			short = append(short, k.RouteName)
+			longest = max(longest, need/perSecond)
+		}
+	}
+	if len(short) == 0 {
+		return
+	}
+	c.warn("a p95 needs %d requests to be bounded, and this run sends fewer of %s; at this rate that takes a duration of %s",
+		int(need), brief(short), time.Duration(math.Ceil(longest*1.2))*time.Second)
 }

@@ -75,6 +75,7 @@ func Compile(in Input) (*Plan, error) {
 	if err := c.assemble(); err != nil {
 		return nil, err
 	}
+	c.warnOfShortSamples()
 	return c.plan, nil
 }
 

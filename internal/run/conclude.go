@@ -160,7 +160,7 @@ func describe(code fault.Code, fs []judge.Finding) *fault.Error {
 	case fault.GEN001:
 		return fault.New(code, "generator saturated: %s", fs[0].Reason)
 	case fault.GEN005:
-		return fault.New(code, "this run cannot tell: %s (%s)", fs[0].Reason, where)
+		return fault.New(code, "this run cannot tell on which side of the limit the value lies: %s", where)
 	default:
 		return fault.New(code, "%s (%s)", fs[0].Reason, where)
 	}

@@ -101,6 +101,9 @@ func (x *execution) send(ctx context.Context) error {
 	p := x.prep.plan
 	sending, stop := context.WithCancel(ctx)
 	defer stop()
+	for _, w := range x.run.Warnings {
+		x.say("warning: %s", w)
+	}
 	x.say("sending %s at %s for %s to %s", figure.Counted(x.run.Plan.Arrivals, "request"), figure.Rate(p.Open.Rate),
 		figure.Duration(p.Open.Duration), x.run.Target.URL)
 	x.note("sending", map[string]any{"arrivals": x.run.Plan.Arrivals, "digest": x.run.Plan.ScheduleDigest})
