@@ -13,7 +13,7 @@ func fdLimit() int {
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
 		return -1
 	}
-	return int(min(uint64(r.Cur), math.MaxInt32))
+	return int(min(uint64(r.Cur), math.MaxInt32)) //nolint:unconvert // the field is signed on FreeBSD
 }
 
 // raiseFDLimit brings the soft limit to the hard one when need does not fit, and gives what holds now.

@@ -296,7 +296,7 @@ func TestTLS(t *testing.T) {
 	each(t, func(t *testing.T, run engineFunc) {
 		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ProtoMajor != 1 || r.TLS == nil || r.TLS.ServerName != "example.com" {
-				w.WriteHeader(500)
+				w.WriteHeader(http.StatusInternalServerError)
 			}
 			_, _ = io.WriteString(w, strings.Repeat("x", 100_000))
 		}))

@@ -124,13 +124,17 @@ func (a *app) writeDocs(root *cobra.Command, dir string) error {
 	}{
 		{"errors.md", func(f *os.File) error { return writeErrors(f) }},
 		{"cli.md", func(f *os.File) error { return writeCommands(f, root) }},
+		{"manifest.md", func(f *os.File) error { return manifest.WriteReference(f) }},
 		{"seatrial.schema.json", func(f *os.File) error { return writeBytes(f, manifest.Schema) }},
 		{"run.schema.json", func(f *os.File) error { return writeBytes(f, evidence.JSONSchema) }},
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder of the pages: %w", err)
 	}
 	for _, p := range pages {
 		f, err := os.Create(filepath.Join(dir, p.name))
 		if err != nil {
-			return fault.New(fault.EVD001, "the page %s could not be written", p.name).Because(err)
+			return fmt.Errorf("write %s: %w", p.name, err)
 		}
 		err = p.write(f)
 		if e := f.Close(); err == nil {

@@ -19,5 +19,5 @@ func freeSpace(dir string) (uint64, bool) {
 	if unix.Statfs(dir, &s) != nil || s.Bsize <= 0 {
 		return 0, false
 	}
-	return uint64(s.Bavail) * uint64(s.Bsize), true
+	return uint64(s.Bavail) * uint64(s.Bsize), true //nolint:unconvert // the fields differ in type from system to system
 }

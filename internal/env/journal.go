@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -106,7 +107,7 @@ func parseHistory(r io.Reader) (history, error) {
 	for {
 		line, err := in.ReadSlice('\n')
 		long := false
-		for err == bufio.ErrBufferFull {
+		for errors.Is(err, bufio.ErrBufferFull) {
 			long = true
 			_, err = in.ReadSlice('\n')
 		}
