@@ -20,6 +20,9 @@ export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 # Packages with goroutines that share something: they are tested a second time under the race detector.
 RACE := ./record/... ./engine/... ./internal/crew/... ./internal/watch/... ./internal/run/... ./examples/chandlery/...
+# Packages whose tests put load on a service and read the clock: each is tested alone, so that no other
+# package's tests are what it measures.
+ALONE := . ./engine/... ./internal/run/... ./internal/cli/... ./examples/...
 
 .PHONY: help demo build test test-race test-long check lint vuln generate generated bench clean setup
 
@@ -36,13 +39,14 @@ setup: ## install what the tests need, where that is allowed
 	./scripts/setup-test.sh
 
 test: setup check test-race ## everything that must hold before a change is merged
-	go test ./...
+	go test $$(go list ./... | grep -vxF "$$(go list $(ALONE))")
+	go test -p 1 $(ALONE)
 
 test-race: setup ## the concurrent packages under the race detector
 	CGO_ENABLED=1 go test -race -short $$(go list -e $(RACE))
 
 test-long: setup ## the full sizes of the statistical and timing tests, and every fuzz target for a while
-	SEATRIAL_LONG=1 go test -timeout 60m ./...
+	SEATRIAL_LONG=1 go test -p 1 -timeout 60m ./...
 	./scripts/fuzz.sh 30s
 
 check: generated lint vuln ## format, vet, lint, vulnerabilities, generated files
