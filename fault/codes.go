@@ -97,7 +97,7 @@ var catalogue = [...]Entry{
 		"Free space, or make the project folder writable."},
 	{EVD001, Dependency, "the evidence could not be written",
 		"A file of the run folder could not be written, so there is no verdict.",
-		"Free space in, or choose another folder with --run-dir; then run again."},
+		"Free space or allow writing there, then run again; --run-dir puts run folders elsewhere."},
 	{EVD002, Dependency, "there is no such run",
 		"No run folder matches the name that was given.",
 		"Run `seatrial report list` to see the runs."},

@@ -79,6 +79,9 @@ func (e *explainer) field(key, path string, v reflect.Value, depth int) {
 	}
 	switch v.Kind() {
 	case reflect.Struct:
+		if v.IsZero() && !e.m.Set(path) {
+			return
+		}
 		e.line(depth, key+":", "")
 		e.structure(path, v, depth+1)
 	case reflect.Map:
