@@ -481,3 +481,23 @@ func BenchmarkAdd(b *testing.B) {
 		i++
 	}
 }
+
+// A duration stands in the profile as the decimal figure that it is, and comes back as the same
+// number of nanoseconds.
+func TestDurationsKeepTheirNanoseconds(t *testing.T) {
+	b, err := NewBuilder(BuilderConfig{Kind: "otel"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const odd = 22_124_797 * time.Nanosecond
+	for i := range int64(MinBaseline) {
+		b.Add(&Event{UnixNano: 1 + i, Method: []byte("GET"), Path: []byte("/a"), Duration: odd})
+	}
+	p, _, err := b.Finish(nil, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := p.Routes[0].Baseline(); !ok || got != odd || p.Routes[0].Latency.P95 != 22.124797 {
+		t.Errorf("baseline %v, p95 %v ms", got, p.Routes[0].Latency.P95)
+	}
+}

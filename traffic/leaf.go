@@ -52,7 +52,7 @@ func (l *leaf) route(path string, total uint64, limit int) Route {
 	}
 	r := Route{Method: l.method, Path: path, Requests: l.n, Weight: float64(l.n) / float64(total),
 		Status:   map[string]uint64{},
-		Latency:  l.duration.quantiles(1 / float64(time.Millisecond)),
+		Latency:  l.duration.quantiles(float64(time.Millisecond)),
 		Request:  l.request.quantiles(1),
 		Response: l.response.quantiles(1)}
 	for i, n := range l.status {

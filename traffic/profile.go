@@ -1,6 +1,9 @@
 package traffic
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // ProfileVersion is the version that this build writes.
 const ProfileVersion = 1
@@ -82,5 +85,5 @@ func (r *Route) Baseline() (time.Duration, bool) {
 	if r.Latency == nil || r.Latency.Samples < MinBaseline {
 		return 0, false
 	}
-	return time.Duration(r.Latency.P95 * float64(time.Millisecond)), true
+	return time.Duration(math.Round(r.Latency.P95 * float64(time.Millisecond))), true
 }

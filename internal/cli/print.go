@@ -52,6 +52,9 @@ func printRecorded(w io.Writer, r recorded) error {
 	for _, reason := range slices.Sorted(maps.Keys(r.Skips.Reasons)) {
 		p.line("not sent  %s: %s", figure.Count(uint64(r.Skips.Reasons[reason])), plain(reason))
 	}
+	for _, note := range slices.Sorted(maps.Keys(r.Skips.Notes)) {
+		p.line("noted     %s: %s", figure.Count(uint64(r.Skips.Notes[note])), plain(note))
+	}
 	if r.Warning != "" {
 		p.line("WARNING   %s", plain(r.Warning))
 	}
@@ -78,9 +81,12 @@ func (p *printer) window(prof *traffic.Profile) {
 		p.line("window    %s to %s (%s)", prof.Window.Start.Format(time.RFC3339), prof.Window.End.Format(time.RFC3339),
 			figure.Duration(time.Duration(prof.Window.Seconds*float64(time.Second))))
 	}
-	if prof.RateAssumed != "" {
+	switch {
+	case prof.RateAssumed != "":
 		p.line("rate      %s, ASSUMED: %s", figure.Rate(prof.Rate), prof.RateAssumed)
-	} else {
+	case prof.Requests == 0:
+		p.line("rate      none: no request was counted")
+	default:
 		p.line("rate      %s, counted", figure.Rate(prof.Rate))
 	}
 	for i, g := range prof.Gaps {

@@ -4,6 +4,7 @@ package intake
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -36,7 +37,7 @@ type Traffic struct {
 	Profile  *traffic.Profile
 	Observed *traffic.Observed // values for placeholders, in memory only
 	Skips    *traffic.Skips
-	Warning  string // over 5% unparsable (TR-3); empty otherwise
+	Warning  string // over 5% unparsable (TR-3), or no request at all; empty otherwise
 }
 
 // checkEvery is how many events are read between two looks at the context.
@@ -72,6 +73,9 @@ func Read(ctx context.Context, cfg Config) (*Traffic, error) {
 	}
 	out := &Traffic{Kind: kind, Skips: src.Skipped(), Warning: accesslog.Warning(src.Skipped())}
 	out.Profile, out.Observed, err = builder.Finish(out.Skips, cfg.Now)
+	if err == nil && out.Profile.Requests == 0 && out.Warning == "" {
+		out.Warning = fmt.Sprintf("not one of %d records is a request that could be replayed: a run on this has nothing to send", out.Skips.Read)
+	}
 	return out, err
 }
 
@@ -82,8 +86,9 @@ func source(kind string, set *input.Set, format string) traffic.Source {
 	return accesslog.New(set, accesslog.Config{Format: format})
 }
 
-// recognise tells a trace export from an access log by its first byte: JSON holds traces, as no
-// access-log format of this build is JSON. NUL bytes at the head are what log rotation leaves.
+// recognise tells a trace export from an access log by its first bytes: JSON holds traces, as no
+// access-log format of this build is JSON. Four or more NUL bytes at the head are what log rotation
+// leaves; fewer are the length before a message, which the reader of traces names and refuses.
 func recognise(set *input.Set, format string) (string, error) {
 	if format != "" {
 		return AccessLog, nil
@@ -91,6 +96,9 @@ func recognise(set *input.Set, format string) (string, error) {
 	head, err := set.Peek(4096)
 	if err != nil {
 		return "", err
+	}
+	if zeros := len(head) - len(bytes.TrimLeft(head, "\x00")); zeros > 0 && zeros < 4 {
+		return OTel, nil
 	}
 	head = bytes.TrimLeft(head, "\x00 \t\r\n\xef\xbb\xbf")
 	if len(head) > 0 && (head[0] == '{' || head[0] == '[' && !bytes.HasPrefix(head, []byte("[["))) && !bracketedTime(head) {

@@ -72,3 +72,30 @@ func (endless) Read(p []byte) (int, error) {
 	}
 	return n, nil
 }
+
+// TestFramingIsNamed: a length-prefixed export is refused by what it is, not as a log of bad lines.
+func TestFramingIsNamed(t *testing.T) {
+	for name, in := range map[string]string{
+		"protobuf": "\x00\x00\x00\x07\x0a\x05\x0a\x00\x12\x01x",
+		"zstd":     "\x00\x01\x00\x07\x28\xb5\x2f\xfd....",
+		"JSON":     "\x00\x00\x10\x20" + traces,
+	} {
+		_, err := Read(t.Context(), Config{Paths: []string{"-"}, Stdin: strings.NewReader(in), Now: now})
+		if e, _ := fault.As(err); e == nil || e.Code != fault.TRF002 || !strings.Contains(e.Message, "length-prefixed "+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNoRequestIsAWarning: records that parsed and hold nothing to send are told loudly.
+func TestNoRequestIsAWarning(t *testing.T) {
+	for name, in := range map[string]string{
+		"a log of probes":        `192.0.2.1 - - [05/Mar/2024:10:00:00 +0000] "\x16\x03" 400 150` + "\n",
+		"an export of no server": strings.Replace(traces, `"kind":2`, `"kind":3`, 1),
+	} {
+		got, err := Read(t.Context(), Config{Paths: []string{"-"}, Stdin: strings.NewReader(in), Now: now})
+		if err != nil || got.Profile.Requests != 0 || !strings.Contains(got.Warning, "not one of 1 records") {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}

@@ -112,8 +112,12 @@ func (s *Source) failed() bool { return s.in.r == s.in.w && s.in.set.Err() != ni
 // finish ends reading.
 func (s *Source) finish(err error) {
 	s.done = true
-	if s.err = err; err == nil && s.skips.Parsed == 0 {
+	switch s.err = err; {
+	case err != nil:
+	case s.skips.Parsed == 0:
 		s.err = s.nothing()
+	case s.Counts().Spanless == s.skips.Parsed:
+		s.err = s.foreign()
 	}
 }
 

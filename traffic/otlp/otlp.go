@@ -138,8 +138,8 @@ func New(set *input.Set) *Source {
 // Event implements traffic.Source.
 func (s *Source) Event() *traffic.Event { return &s.event }
 
-// Err implements traffic.Source. Inputs in which nothing at all could be parsed, and framings that are
-// not read, are an error, TRF-002.
+// Err implements traffic.Source. Inputs in which nothing at all could be parsed, JSON that holds no
+// traces, and framings that are not read, are an error, TRF-002.
 func (s *Source) Err() error { return s.err }
 
 // Scan implements traffic.Source.
@@ -222,6 +222,19 @@ func (s *Source) Skipped() *traffic.Skips {
 		}
 	}
 	return k
+}
+
+// foreign says that what was read is JSON and no traces: other signals, access logs, anything else.
+func (s *Source) foreign() error {
+	var held strings.Builder
+	for sig := noSignal; sig < signals; sig++ {
+		if n := s.notes[signalNames[sig]]; n > 0 {
+			fmt.Fprintf(&held, "%s: %d\n", signalNames[sig], n)
+		}
+	}
+	return fault.New(fault.TRF002, "%s holds JSON and no traces: not one of %d documents has resourceSpans", s.in.set, s.skips.Parsed).
+		WithNext("Check that the file is an OTLP/JSON trace export; JSON access logs are not read by this build.").
+		WithDetail(held.String())
 }
 
 // nothing says why the inputs gave nothing.

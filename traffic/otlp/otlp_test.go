@@ -381,3 +381,24 @@ func BenchmarkScan(b *testing.B) {
 		})
 	}
 }
+
+// JSON that is no trace export is refused as such: a profile of nothing is not what was asked for.
+func TestForeignJSONIsRefused(t *testing.T) {
+	for text, word := range map[string]string{
+		`{"level":"info","request":{"uri":"/a"}}` + "\n" + `{"level":"info"}`: "document without spans: 2",
+		`{"resourceLogs":[]}` + "\nx\n" + `{"resourceMetrics":[]}`:             "document of metrics: 1",
+	} {
+		s := reading(t, strings.NewReader(text))
+		if got := events(s); len(got) > 0 {
+			t.Fatalf("%q", got)
+		}
+		e, ok := fault.As(s.Err())
+		if !ok || e.Code != fault.TRF002 || !strings.Contains(e.Message, "no traces") || !strings.Contains(e.Detail, word) {
+			t.Errorf("%q: %+v", text, s.Err())
+		}
+	}
+	s := reading(t, strings.NewReader(`{"resourceMetrics":[]}{"resourceSpans":[{"scopeSpans":[]}]}`))
+	if got := events(s); len(got) > 0 || s.Err() != nil {
+		t.Errorf("an export without spans gives %q, %v", got, s.Err())
+	}
+}
