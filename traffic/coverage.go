@@ -25,8 +25,12 @@ type CoveredRoute struct {
 	Share    float64 `json:"share"`
 	Reached  bool    `json:"reached"`
 	Why      string  `json:"why,omitempty"` // why it is not reached: "unsafe_routes: DELETE /**", "not named in safe_routes", ...
+	Note     string  `json:"note,omitempty"` // what else stands in the way of sending it: NoteWildcard
 	P95      float64 `json:"p95_ms,omitempty"`
 }
+
+// NoteWildcard is said of a route that ends in a wildcard: the source names no path under it.
+const NoteWildcard = "a wildcard; cannot be replayed without values in load.params"
 
 // RemovedByRule is how much of the mix one reason keeps out.
 type RemovedByRule struct {
@@ -71,6 +75,9 @@ func Cover(p *Profile, policy *Policy) Coverage {
 		row := CoveredRoute{Name: r.Name(), Requests: r.Requests, Share: share01(r.Requests, p.Requests)}
 		if r.Latency != nil {
 			row.P95 = r.Latency.P95
+		}
+		if t, err := ParseTemplate(r.Path); err == nil && t.Rest() {
+			row.Note = NoteWildcard
 		}
 		decision := Decision{}
 		if row.Why = WhyUnmatched; !r.Unmatched {
@@ -123,6 +130,9 @@ func (c *Coverage) suggest(r *Route) {
 	t, err := ParseTemplate(r.Path)
 	if err != nil {
 		return
+	}
+	if t.Rest() && len(t.segs) == 1 {
+		return // its line would name every path there is
 	}
 	line := r.Method + " " + t.pattern()
 	if alone, err := NewPolicy([]string{line}, nil); err != nil || !alone.DecideTemplate(r.Method, r.Path).Safe {

@@ -144,7 +144,8 @@ func printCoverage(w io.Writer, prof *traffic.Profile, c traffic.Coverage, warni
 		if r.Reached {
 			mark = "*"
 		}
-		note := r.Why
+		note := strings.TrimSuffix(r.Why+"; "+r.Note, "; ")
+		note = strings.TrimPrefix(note, "; ")
 		if r.P95 > 0 {
 			note = strings.TrimSpace(fmt.Sprintf("p95 %s  %s", figure.Millis(r.P95), note))
 		}

@@ -386,7 +386,7 @@ func BenchmarkScan(b *testing.B) {
 func TestForeignJSONIsRefused(t *testing.T) {
 	for text, word := range map[string]string{
 		`{"level":"info","request":{"uri":"/a"}}` + "\n" + `{"level":"info"}`: "document without spans: 2",
-		`{"resourceLogs":[]}` + "\nx\n" + `{"resourceMetrics":[]}`:             "document of metrics: 1",
+		`{"resourceLogs":[]}` + "\nx\n" + `{"resourceMetrics":[]}`:            "document of metrics: 1",
 	} {
 		s := reading(t, strings.NewReader(text))
 		if got := events(s); len(got) > 0 {
