@@ -510,3 +510,13 @@ func (want *traceTruth) checkRoutes(t *testing.T, a *answer) {
 		t.Errorf("routes that the truth does not know: %v", left)
 	}
 }
+
+// seatrialIn runs the program in a folder: what it printed, and its exit.
+func seatrialIn(t *testing.T, dir string, args ...string) (string, int) {
+	t.Helper()
+	out, err := exec.Command("seatrial", append([]string{"-C", dir}, args...)...).CombinedOutput()
+	if err != nil {
+		return string(out), exitNumber(err)
+	}
+	return string(out), 0
+}

@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// when is the only thing in a profile that is not a function of its input: when it was made.
+var when = regexp.MustCompile(`"recorded": "[^"]+"`)
+
+func (a *answer) bytes(t *testing.T) string {
+	t.Helper()
+	if a.exit != 0 || len(when.FindAll(a.profile, -1)) != 1 {
+		t.Fatalf("exit %d: %s", a.exit, a.text)
+	}
+	return string(when.ReplaceAll(a.profile, []byte(`"recorded": ""`)))
+}
+
+func sharedFile(t *testing.T, folder, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(sharedFolder, folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// The same input gives the same bytes: again, with one processor and with two, plain, compressed, from
+// standard input, and split into files.
+func TestSameInputSameProfile(t *testing.T) {
+	for _, c := range []struct{ folder, name string }{
+		{"access", "apache_combined_10k.log"}, {"access", "nginx_shop_fa_1k.log"},
+		{"otlp", "java_agent_filexporter.jsonl"}, {"otlp", "node_express_semconv_old.jsonl"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := sharedFile(t, c.folder, c.name)
+			dir := t.TempDir()
+			file := func(name string, data []byte) string {
+				path := filepath.Join(dir, name)
+				if err := os.WriteFile(path, data, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return path
+			}
+			plain := file("plain", text)
+			half := bytes.IndexByte(text[len(text)/2:], '\n') + len(text)/2 + 1
+			gz, zst := packed(t, text)
+			want := recordTraffic(t, nil, nil, "--from", plain).bytes(t)
+			for what, a := range map[string]*answer{
+				"again":               recordTraffic(t, nil, nil, "--from", plain),
+				"one processor":       recordTraffic(t, nil, []string{"GOMAXPROCS=1"}, "--from", plain),
+				"two processors":      recordTraffic(t, nil, []string{"GOMAXPROCS=2"}, "--from", plain),
+				"another time zone":   recordTraffic(t, nil, []string{"TZ=Asia/Kathmandu"}, "--from", plain),
+				"gzip":                recordTraffic(t, nil, nil, "--from", file("log.gz", gz)),
+				"zstd":                recordTraffic(t, nil, nil, "--from", file("log.zst", zst)),
+				"standard input":      recordTraffic(t, text, nil, "--from", "-"),
+				"gzip from a pipe":    recordTraffic(t, gz, nil, "--from", "-"),
+				"two files":           recordTraffic(t, nil, nil, "--from", file("a.log", text[:half]), "--from", file("b.log", text[half:])),
+				"a glob of two files": recordTraffic(t, nil, nil, "--from", filepath.Join(dir, "[ab].log")),
+			} {
+				if got := a.bytes(t); got != want {
+					t.Errorf("%s: another profile of %d bytes, want %d", what, len(got), len(want))
+				}
+			}
+		})
+	}
+}
+
+func packed(t *testing.T, text []byte) (gz, zst []byte) {
+	t.Helper()
+	var a, b bytes.Buffer
+	g := gzip.NewWriter(&a)
+	z, err := zstd.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := g.Write(text)
+	_, err2 := z.Write(text)
+	if err := errors.Join(err1, err2, g.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return a.Bytes(), b.Bytes()
+}
+
+// A profile keeps no query, address, user, referrer, agent or identifier of a published log.
+func TestProfileKeepsNoIdentifier(t *testing.T) {
+	text := sharedFile(t, "access", "apache_combined_10k.log")
+	a := recordTraffic(t, nil, nil, "--from", absolute(t, filepath.Join(sharedFolder, "access", "apache_combined_10k.log")))
+	for _, gone := range []string{"198.18.", "Mozilla", "http://", "?", "flav=rss"} {
+		if !bytes.Contains(text, []byte(gone)) {
+			t.Errorf("%q is not in the log: the test shows nothing", gone)
+		}
+		if strings.Contains(string(a.profile), gone) {
+			t.Errorf("%q of the log stands in the profile", gone)
+		}
+	}
+}
+
+// The bounds of TestMemoryIsBounded: what is read is far larger than what may be held.
+const (
+	longLog    = 200 << 20
+	memoryPeak = 64 << 20
+)
+
+// A log of 200 MB whose addresses, users, query strings and identifiers never repeat is read through a
+// pipe in less than 64 MiB.
+func TestMemoryIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "seatrial")
+	if out, err := exec.Command("go", "build", "-o", program, "seatrial/cmd/seatrial").CombinedOutput(); err != nil {
+		t.Fatalf("build seatrial: %v\n%s", err, out)
+	}
+	cmd := exec.Command(program, "-C", dir, "traffic", "record", "--from", "-", "--quiet")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	peak := watchMemory(t, cmd.Process.Pid)
+	lines, err := writeLongLog(in)
+	if err := errors.Join(err, in.Close(), cmd.Wait()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	most := peak()
+	t.Logf("%d lines, %d MB; at most %d MiB resident", lines, longLog>>20, most>>20)
+	if most == 0 || most > memoryPeak {
+		t.Errorf("%d MiB resident at the peak, want at most %d", most>>20, memoryPeak>>20)
+	}
+	profile, err := os.ReadFile(filepath.Join(dir, profilePath))
+	if err != nil || !bytes.Contains(profile, []byte(fmt.Sprintf(`"requests": %d,`, lines))) || bytes.Count(profile, []byte(`"method":`)) != 2 {
+		t.Errorf("the profile is not that of %d requests on two routes: %v\n%.2000s", lines, err, profile)
+	}
+}
+
+// writeLongLog writes longLog bytes of lines that are all different.
+func writeLongLog(w io.Writer) (lines int, err error) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	block := make([]byte, 0, 1<<20)
+	for written := 0; written < longLog; written += len(block) {
+		block = block[:0]
+		stamp := at.Add(time.Duration(lines) * time.Millisecond).Format("02/Jan/2006:15:04:05 -0700")
+		for len(block) < 1<<20-300 {
+			block = append(block, "10."...)
+			block = strconv.AppendInt(block, int64(lines), 10)
+			block = append(block, ".1.1 - user"...)
+			block = strconv.AppendInt(block, int64(lines), 10)
+			block = append(append(append(block, " ["...), stamp...), `] "GET /shop/`...)
+			if lines%2 == 0 {
+				block = append(block, "orders/"...)
+			} else {
+				block = append(block, "baskets/"...)
+			}
+			block = strconv.AppendInt(block, int64(lines)*7919, 10)
+			block = append(block, "?session="...)
+			block = strconv.AppendInt(block, int64(lines)*104729, 36)
+			block = append(block, ` HTTP/1.1" 200 1234 "-" "an agent/1.0 of some length, as they are"`+"\n"...)
+			lines++
+		}
+		if _, err := w.Write(block); err != nil {
+			return lines, err
+		}
+	}
+	return lines, nil
+}
+
+// watchMemory looks at a process's high-water mark of resident memory, in bytes, until the function that
+// it returns is called. The mark that wait(2) gives would be no less than this process's own.
+func watchMemory(t *testing.T, pid int) func() int64 {
+	t.Helper()
+	var most atomic.Int64
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			most.Store(max(most.Load(), highWater(pid)))
+		}
+	}()
+	return func() int64 {
+		close(stop)
+		<-done
+		return most.Load()
+	}
+}
+
+var hwm = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+
+// highWater is VmHWM of proc(5); 0 once the process is gone.
+func highWater(pid int) int64 {
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return 0
+	}
+	m := hwm.FindSubmatch(status)
+	if m == nil {
+		return 0
+	}
+	kib, err := strconv.ParseInt(string(m[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}
