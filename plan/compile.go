@@ -208,9 +208,21 @@ func (c *compiler) reference() *traffic.Profile {
 	return c.in.Source
 }
 
-// nothingLeft says which pattern removed how much (TR-9).
+// maxBlamed is how many patterns the message of nothingLeft names; its detail names all.
+const maxBlamed = 3
+
+// nothingLeft says which pattern removed how much (TR-9), the most first. The sentence itself does, as
+// it is what every report shows.
 func (c *compiler) nothingLeft() *fault.Error {
-	e := fault.New(fault.LOD013, "filtering left no route to send")
+	what := "filtering left no route to send"
+	for i, r := range c.plan.Mix.Patterns {
+		if i == maxBlamed {
+			what += fmt.Sprintf("; and %d more reasons", len(c.plan.Mix.Patterns)-i)
+			break
+		}
+		what += fmt.Sprintf("; %.3g%% of the mix: %s", 100*r.Share, r.Pattern)
+	}
+	e := fault.New(fault.LOD013, "%s", what)
 	var lines []string
 	for _, r := range c.plan.Mix.Patterns {
 		lines = append(lines, fmt.Sprintf("%5.1f%% of the mix, %d routes: %s", 100*r.Share, r.Routes, r.Pattern))

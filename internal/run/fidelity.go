@@ -13,7 +13,11 @@ import (
 // fidelity says, dimension by dimension, what of production this run reproduced (LD-15). A dimension
 // that nobody measured is called unmeasured, never reproduced or absent.
 func (x *execution) fidelity() []evidence.Dimension {
-	return []evidence.Dimension{x.servicesDimension(), databaseDimension(), trafficDimension(x.prep.plan.Mix)}
+	mix := trafficDimension(x.prep.plan.Mix)
+	if !hasCheck(x.prep.plan, judge.P95Increase) { // TR-6
+		mix.Text += "; no latency limit was in force, so the run is judged on its error rate"
+	}
+	return []evidence.Dimension{x.servicesDimension(), databaseDimension(), mix}
 }
 
 func (x *execution) servicesDimension() evidence.Dimension {
