@@ -32,22 +32,22 @@ type Source interface {
 
 // Skips counts what a source read, and what of it did not become an event, by reason.
 type Skips struct {
-	Format     string           // what the input was recognised as, e.g. "combined"; comma-separated when several
-	Read       int64            // lines or documents that were not blank or comments
-	Parsed     int64            // of those, well-formed
-	Unparsable int64            // of those, not well-formed; Read = Parsed + Unparsable
-	Blank      int64            // blank lines
-	Comment    int64            // comment lines
-	Reasons    map[string]int64 // well-formed records that are no sendable request, by reason: "no usable request", "client span", "not HTTP (rpc)", ...
-	First      []Skip           // the first few unparsable records
-	Notes      map[string]int64 // what else is worth telling, counted: records of other signals, events without a duration, damaged files; such a record may be an event all the same
+	Format     string           `json:"format"`            // what the input was recognised as, e.g. "combined"; comma-separated when several
+	Read       int64            `json:"read"`              // lines or documents that were not blank or comments
+	Parsed     int64            `json:"parsed"`            // of those, well-formed
+	Unparsable int64            `json:"unparsable"`        // of those, not well-formed; Read = Parsed + Unparsable
+	Blank      int64            `json:"blank"`             // blank lines
+	Comment    int64            `json:"comment"`           // comment lines
+	Reasons    map[string]int64 `json:"reasons,omitempty"` // well-formed records that are no sendable request, by reason: "no usable request", "client span", "not HTTP (rpc)", ...
+	First      []Skip           `json:"first,omitempty"`   // the first few unparsable records
+	Notes      map[string]int64 `json:"notes,omitempty"`   // what else is worth telling, counted: records of other signals, events without a duration, damaged files; such a record may be an event all the same
 }
 
 // Skip names an unparsable record by where it is and why, never by what it holds.
 type Skip struct {
-	Input  string // base name of the file, "-" for standard input
-	Line   int64  // line number, or document number for JSON documents
-	Reason string
+	Input  string `json:"input"` // base name of the file, "-" for standard input
+	Line   int64  `json:"line"`  // line number, or document number for JSON documents
+	Reason string `json:"reason"`
 }
 
 // MaxFirst is how many unparsable records Skips.First keeps.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -77,6 +78,51 @@ func TestSameInputSameProfile(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// disorder counts neighbours in the file, so that only it depends on the order of lines.
+var disorder = regexp.MustCompile(`,\s+"out_of_order": \d+`)
+
+// TR-10, TR-21: the order of lines bends nothing: not the window, not the rate, not what collapses.
+func TestLineOrderBendsNothing(t *testing.T) {
+	for _, name := range []string{"apache_combined_10k.log", "nginx_shop_fa_1k.log", "ingress_nginx.log"} {
+		text := sharedFile(t, "access", name)
+		lines := strings.SplitAfter(strings.TrimRight(string(text), "\n")+"\n", "\n")
+		slices.Reverse(lines)
+		want := disorder.ReplaceAllString(recordTraffic(t, text, nil, "--from", "-").bytes(t), "")
+		got := disorder.ReplaceAllString(recordTraffic(t, []byte(strings.Join(lines, "")), nil, "--from", "-").bytes(t), "")
+		if got != want {
+			t.Errorf("%s from its end gives another profile", name)
+		}
+	}
+}
+
+// TR-22: declared templates win, from the flag and from the manifest; one that is none is refused.
+func TestDeclaredRoutesOverTheCommand(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"seatrial.yaml": "load:\n  traffic:\n    routes: ['/shop/{category}/{slug}']\n",
+		"access.log":    logOf(3, time.Second, "GET /shop/hats/red-hat", "GET /shop/shoes/boot", "GET /help/7", "POST /help/8"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, exit := seatrialIn(t, dir, "traffic", "record", "--from", "access.log", "--route", "GET /help/{page}", "--out", "here.json"); exit != 0 {
+		t.Fatalf("exit %d:\n%s", exit, out)
+	}
+	profile, err := os.ReadFile(filepath.Join(dir, "here.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/shop/{category}/{slug}", "/help/{page}", "/help/{id}"} {
+		if strings.Count(string(profile), `"path": "`+path+`"`) != 1 {
+			t.Errorf("%s is not there once:\n%s", path, profile)
+		}
+	}
+	if out, exit := seatrialIn(t, dir, "traffic", "record", "--from", "access.log", "--route", "shop/{x"); exit != 2 || !strings.Contains(out, "CLI-001") || !strings.Contains(out, "--route") {
+		t.Errorf("exit %d:\n%s", exit, out)
 	}
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,13 @@ func (a *app) record(c *cobra.Command, f *recordFlags) error {
 		return usage("traffic record needs --from: the file that production wrote").
 			WithNext("Run `seatrial traffic record --from access.log`.")
 	}
-	routes := f.routes
+	for _, r := range f.routes {
+		if _, err := traffic.NewBuilder(traffic.BuilderConfig{Declared: []string{r}}); err != nil {
+			return usage("--route: %q is no path template", r).
+				WithNext("Write a path such as '/shop/{category}/{slug}', with a method in front if it is for that one only.")
+		}
+	}
+	routes := slices.Clone(f.routes)
 	if m, err := a.readManifest(); err == nil {
 		routes = append(routes, m.Load.Traffic.Routes...)
 	} else if e, ok := fault.As(err); !ok || e.Code != fault.MAN001 {

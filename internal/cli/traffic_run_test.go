@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"io/fs"
@@ -347,4 +348,62 @@ func TestUnparsableLinesAreLoud(t *testing.T) {
 	if a.exit != 0 || a.out.Profile.Requests != 99 || a.out.Skips.Unparsable != 1 || a.out.Warning != "" {
 		t.Errorf("a cut last line: %s", a.text)
 	}
+}
+
+// TR-1: each source that the schema names can be run, and one that it does not name is refused by name
+// with those that work.
+func TestEachSourceOfTheSchemaRuns(t *testing.T) {
+	out, exit := seatrialIn(t, t.TempDir(), "schema")
+	if exit != 0 {
+		t.Fatalf("exit %d:\n%s", exit, out)
+	}
+	var schema struct {
+		Properties struct {
+			Load struct {
+				Properties struct {
+					Source struct{ Enum []string }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &schema); err != nil {
+		t.Fatal(err)
+	}
+	sources := schema.Properties.Load.Properties.Source.Enum
+	if len(sources) < 3 {
+		t.Fatalf("sources %q", sources)
+	}
+	s := serve(t)
+	for _, source := range append(sources, "loki", "datadog") {
+		load := "  source: " + source + "\n  safe_routes: ['GET /a']\n  rate: 20/s\n"
+		switch source {
+		case "otel", "access_log", "loki", "datadog":
+			load += "  source_config: {path: " + source + ".txt}\n"
+		}
+		dir := s.project(t, load, map[string]string{"access_log.txt": logOf(30, time.Second, "GET /a"), "otel.txt": traceOf("/a", 30)})
+		before := len(s.requests())
+		out, exit := seatrialIn(t, dir, "run", "--url", s.URL, "--duration", "1s")
+		sent := len(s.requests()) - before
+		if slices.Contains(sources, source) {
+			if exit != 0 && exit != 7 || sent == 0 {
+				t.Errorf("%s: exit %d, %d requests:\n%s", source, exit, sent, out)
+			}
+			continue
+		}
+		if exit != 3 || sent != 0 {
+			t.Errorf("%s: exit %d, %d requests:\n%s", source, exit, sent, out)
+		}
+		say(t, map[string]string{source: out}, append([]string{"LOD-012", source}, sources...)...)
+	}
+}
+
+// traceOf is an export of n server spans of GET path, 50 ms apart.
+func traceOf(path string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		at := int64(1_700_000_000_000_000_000) + int64(i)*50_000_000
+		fmt.Fprintf(&b, `{"resourceSpans":[{"scopeSpans":[{"spans":[{"kind":2,"startTimeUnixNano":"%d","endTimeUnixNano":"%d","attributes":[{"key":"http.request.method","value":{"stringValue":"GET"}},{"key":"url.path","value":{"stringValue":%q}},{"key":"http.response.status_code","value":{"intValue":"200"}}]}]}]}]}`+"\n",
+			at, at+900_000_000, path)
+	}
+	return b.String()
 }

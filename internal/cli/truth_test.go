@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"math"
 	"os"
@@ -297,9 +298,17 @@ func (want *logTruth) agrees(t *testing.T, a *answer) {
 		t.Errorf("window %v, want %v", *p.Window, *w)
 	}
 	agreesRate(t, p, want.Rate)
+	if !slices.IsSortedFunc(p.Routes, func(x, y traffic.Route) int {
+		return cmp.Or(cmp.Compare(x.Path, y.Path), cmp.Compare(x.Method, y.Method))
+	}) {
+		t.Error("the routes are not sorted by path and method")
+	}
 	methods, classes, sum := map[string]uint64{}, map[string]int64{}, uint64(0)
 	for _, r := range p.Routes {
 		sum += r.Requests
+		if share := float64(r.Requests) / float64(want.Requests); r.Weight != share {
+			t.Errorf("%s weighs %v, want %v", r.Name(), r.Weight, share)
+		}
 		methods[r.Method] += r.Requests
 		for class, n := range r.Status {
 			classes[class] += int64(n)
