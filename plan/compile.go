@@ -155,6 +155,9 @@ func (c *compiler) scale() float64 {
 // rates decides the arrival rate and the schedule's shape. A rate of the manifest stands in place of
 // production's rate times scale; a smoke takes it only from the flag.
 func (c *compiler) rates() {
+	if c.in.Source != nil && c.in.Source.Requests == 0 {
+		return // there is nothing to send at any rate: nothingLeft says so
+	}
 	p, l := c.plan, c.load
 	base := AssumedRate
 	if c.in.Source != nil {
@@ -215,6 +218,9 @@ const maxBlamed = 3
 // it is what every report shows.
 func (c *compiler) nothingLeft() *fault.Error {
 	what := "filtering left no route to send"
+	if c.in.Source != nil && c.in.Source.Requests == 0 {
+		what = "no route is left to send: the source holds no request that could be replayed"
+	}
 	for i, r := range c.plan.Mix.Patterns {
 		if i == maxBlamed {
 			what += fmt.Sprintf("; and %d more reasons", len(c.plan.Mix.Patterns)-i)
@@ -226,11 +232,6 @@ func (c *compiler) nothingLeft() *fault.Error {
 	var lines []string
 	for _, r := range c.plan.Mix.Patterns {
 		lines = append(lines, fmt.Sprintf("%5.1f%% of the mix, %d routes: %s", 100*r.Share, r.Routes, r.Pattern))
-	}
-	if len(lines) == 0 {
-		if len(c.plan.Mix.NotSent) == 0 {
-			lines = append(lines, "The source holds no route at all.")
-		}
 	}
 	for _, o := range c.plan.Mix.NotSent[:min(len(c.plan.Mix.NotSent), 5)] {
 		lines = append(lines, fmt.Sprintf("%s: %s", o.Route, o.Reason))

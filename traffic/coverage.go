@@ -24,7 +24,7 @@ type CoveredRoute struct {
 	Requests uint64  `json:"requests"`
 	Share    float64 `json:"share"`
 	Reached  bool    `json:"reached"`
-	Why      string  `json:"why,omitempty"` // why it is not reached: "unsafe_routes: DELETE /**", "not named in safe_routes", ...
+	Why      string  `json:"why,omitempty"`  // why it is not reached: "unsafe_routes: DELETE /**", "not named in safe_routes", ...
 	Note     string  `json:"note,omitempty"` // what else stands in the way of sending it: NoteWildcard
 	P95      float64 `json:"p95_ms,omitempty"`
 }

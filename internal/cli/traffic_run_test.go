@@ -407,3 +407,27 @@ func traceOf(path string, n int) string {
 	}
 	return b.String()
 }
+
+// A source in which nothing can be replayed proves nothing, and says that it was the source.
+func TestSourceWithoutARequest(t *testing.T) {
+	s := serve(t)
+	load := "  source_config: {path: in.txt}\n  safe_routes: ['GET /**']\n"
+	for name, c := range map[string]struct {
+		source, text, says string
+		exit               int
+	}{
+		"no server span": {"otel", strings.ReplaceAll(traceOf("/a", 30), `"kind":2`, `"kind":3`), "the source holds no request", 7},
+		"probes":         {"access_log", logOf(30, time.Second, `\x16\x03`), "the source holds no request", 7},
+		"other JSON":     {"otel", `{"level":"info","request":{"uri":"/a"}}`, "holds JSON and no traces", 5},
+		"no log":         {"access_log", "hello\n", "not one of 1 lines", 5},
+		"empty":          {"access_log", "", "holds no line", 5},
+	} {
+		dir := s.project(t, "  source: "+c.source+"\n"+load, map[string]string{"in.txt": c.text})
+		if out, exit := seatrialIn(t, dir, "run", "--url", s.URL); exit != c.exit || !strings.Contains(spaces.ReplaceAllString(out, " "), c.says) || strings.Contains(out, "PASS") {
+			t.Errorf("%s: exit %d, want %d with %q:\n%s", name, exit, c.exit, c.says, out)
+		}
+	}
+	if n := len(s.requests()); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
