@@ -271,3 +271,38 @@ func highWater(pid int) int64 {
 	}
 	return kib << 10
 }
+
+// TR-10 over the command: logs of several hosts with different offsets are one window, and a silence is
+// named with its start.
+func TestMergedHostsAndGaps(t *testing.T) {
+	dir := t.TempDir()
+	at := time.Date(2026, 3, 29, 0, 59, 0, 0, time.UTC) // the hour in which clocks of one host go forward
+	zones := []*time.Location{time.UTC, time.FixedZone("", 3600), time.FixedZone("", -9*3600-1800)}
+	hosts := make([]strings.Builder, len(zones))
+	for i := range 240 {
+		if i == 120 {
+			at = at.Add(time.Hour)
+		}
+		h := i % len(zones)
+		fmt.Fprintf(&hosts[h], "192.0.2.%d - - [%s] \"GET /a HTTP/1.1\" 200 5\n", h, at.In(zones[h]).Format("02/Jan/2006:15:04:05 -0700"))
+		at = at.Add(time.Second)
+	}
+	for h := range hosts {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("host%d.log", h)), []byte(hosts[h].String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := recordTraffic(t, nil, nil, "--from", filepath.Join(dir, "host*.log"))
+	p := a.out.Profile
+	if a.exit != 0 || p.Requests != 240 || p.Window.Seconds != 239+3600 || p.Rate != 240/p.Window.Seconds ||
+		p.Window.Start.Format(time.RFC3339) != "2026-03-29T00:59:00Z" {
+		t.Fatalf("%s", a.text)
+	}
+	if len(p.Gaps) != 1 || p.Gaps[0].Seconds != 3601 || p.Gaps[0].Start.Format(time.RFC3339) != "2026-03-29T01:00:59Z" {
+		t.Errorf("gaps %+v", p.Gaps)
+	}
+	out, exit := seatrialIn(t, dir, "traffic", "record", "--from", "host*.log")
+	if exit != 0 || !regexp.MustCompile(`gap +1 h.* from 2026-03-29T01:00:59Z`).MatchString(out) {
+		t.Errorf("exit %d, no gap is named:\n%s", exit, out)
+	}
+}
