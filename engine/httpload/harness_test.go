@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // engines are what the conformance suite holds to the same behaviour.
-var engines = map[string]engineFunc{"portable": Portable}
+var engines = allEngines()
 
 type engineFunc func(context.Context, Config) (*Result, error)
 
@@ -198,3 +198,11 @@ func say(c net.Conn, s string) bool {
 }
 
 const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+func allEngines() map[string]engineFunc {
+	all := map[string]engineFunc{"portable": Portable}
+	if HasLoop {
+		all["loop"] = Loop
+	}
+	return all
+}
