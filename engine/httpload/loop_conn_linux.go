@@ -110,7 +110,7 @@ func (c *loopConn) dial(to netip.AddrPort) error {
 	}
 	c.fd = fd
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
-	if err := unix.Connect(fd, addr); err != nil && err != unix.EINPROGRESS && err != unix.EINTR { //nolint:errorlint // an errno, as it came
+	if err := unix.Connect(fd, addr); err != nil && err != unix.EINPROGRESS && err != unix.EINTR {
 		return err
 	}
 	return nil
