@@ -71,3 +71,10 @@ func (w *Waiter) Stop() {
 	w.timer.Stop()
 	blunt()
 }
+
+// TakeThread binds the calling goroutine to its thread and makes the system's waits as sharp there as
+// they can be. The goroutine itself must call what it gives, to let the thread go.
+func TakeThread() (release func()) {
+	sharpen()
+	return blunt
+}

@@ -85,6 +85,8 @@ type Load struct {
 	Duration     time.Duration `yaml:"duration" jsonschema:"default=60s" jsonschema_description:"Length of the judged part of a run."`
 	Warmup       time.Duration `yaml:"warmup" jsonschema:"default=5s" jsonschema_description:"Length of the part that is sent first and not judged; a smoke has none."`
 	Arrivals     string        `yaml:"arrivals" jsonschema:"enum=poisson,enum=even,enum=bursty,default=poisson" jsonschema_description:"The arrival process."`
+	Engine       string        `yaml:"engine" jsonschema:"enum=auto,enum=loop,enum=portable,default=auto" jsonschema_description:"What sends: the event loop (Linux), or the portable engine; auto is the loop where there is one."`
+	Precise      bool          `yaml:"precise" jsonschema:"default=false" jsonschema_description:"Whether the event loop stays awake before a due time; it costs whole cores."`
 	Seed         uint64        `yaml:"seed" jsonschema:"default=1" jsonschema_description:"The same seed gives the same sequence of requests."`
 
 	Timeout          time.Duration `yaml:"timeout" jsonschema:"default=10s" jsonschema_description:"Per request, from its due time."`

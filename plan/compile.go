@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"seatrial/engine"
+	"seatrial/engine/httpload"
 	"seatrial/fault"
 	"seatrial/manifest"
 	"seatrial/schedule"
@@ -103,9 +104,21 @@ func (c *compiler) settings() {
 			p.Warmup = 0
 		}
 	}
+	c.compileEngine()
 	p.Abort = Abort{Rate: l.Abort.ErrorRate, For: l.Abort.For}
 	p.Limits = engine.Limits{Timeout: l.Timeout, Connect: l.ConnectTimeout, TLS: l.TLSTimeout, FirstByte: l.FirstByteTimeout,
 		MaxConnections: l.MaxConnections, MaxHeader: 64 << 10, MaxBody: 64 << 20}
+}
+
+// compileEngine chooses what sends.
+func (c *compiler) compileEngine() {
+	e, err := httpload.Choose(c.load.Engine)
+	if err != nil {
+		c.problem(fault.MAN004, "load.engine", "load.engine is %s, and there is no such engine on this system", c.load.Engine).
+			Next = "Set load.engine to auto or portable."
+		return
+	}
+	c.plan.Engine, c.plan.Precise = e, c.load.Precise
 }
 
 // compilePolicy makes the route policy, or names each pattern that is not one, where it stands.

@@ -24,6 +24,8 @@ type Plan struct {
 	Headers  []httpload.Header // static, secrets included: never written anywhere
 	Host     string
 	Trace    float64
+	Engine   httpload.Engine // what sends; changes nothing of what is sent
+	Precise  bool
 	Abort    Abort
 	Mix      Mix
 	Warnings []string // said on the terminal and in the report

@@ -23,6 +23,16 @@ func (s *Shard) Add(sample *Sample) {
 	s.mu.Unlock()
 }
 
+// AddAll records many ended arrivals at once. They are not kept.
+func (s *Shard) AddAll(samples []Sample) {
+	s.mu.Lock()
+	for i := range samples {
+		s.tally.add(&samples[i])
+		s.live.add(&samples[i])
+	}
+	s.mu.Unlock()
+}
+
 // Tally gives a copy of everything that was recorded until now.
 func (s *Shard) Tally() *Tally {
 	s.mu.Lock()

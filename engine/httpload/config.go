@@ -35,6 +35,8 @@ type Config struct {
 	RootCAs  *x509.CertPool // nil: the system's
 	Insecure bool           // accept any certificate; the page says so
 
+	Precise bool // do not sleep the last 50 us before a due time; costs a core. Loop only
+
 	Epoch     time.Time     // where due times count from; zero: now
 	StopDrain time.Duration // after a stop, how long answers that are on their way are waited for
 }

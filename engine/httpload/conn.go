@@ -151,25 +151,19 @@ func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, record.O
 	}
 }
 
-// dialFailed classifies. What this machine lacks is counted, so that it is not held against the
-// target.
+// dialFailed classifies, and counts what this machine lacks.
 func (c *conn) dialFailed(err error) record.Outcome {
-	switch {
-	case c.p.stopped.Load():
+	if c.p.stopped.Load() {
 		return record.UnsentStop
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return record.ConnectRefused
-	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
-		c.p.fds.Add(1)
-		return record.ConnectFailed
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		c.p.ports.Add(1)
-		return record.ConnectFailed
-	case isTimeout(err):
-		return record.TimedOutConnect
-	default:
-		return record.ConnectFailed
 	}
+	o, lacks := connectOutcome(err)
+	switch lacks {
+	case lacksDescriptors:
+		c.p.fds.Add(1)
+	case lacksPorts:
+		c.p.ports.Add(1)
+	}
+	return o
 }
 
 func isTimeout(err error) bool {
@@ -388,31 +382,16 @@ func (c *conn) end(o record.Outcome, now time.Duration) {
 
 // classify tells what the end of a connection means for the request on its way. c.mu is held.
 func (c *conn) classify(err error) record.Outcome {
-	var alert tls.AlertError
-	var header tls.RecordHeaderError
 	some := c.sample.BytesIn > 0
 	switch {
 	case c.gone:
 		return record.Abandoned
-	case c.writeErr != nil && !some:
-		return record.Reset
-	case c.writeErr != nil:
-		return record.EarlyClose
-	case isTimeout(err) && !some && c.p.epoch.Now() < c.sample.Due+c.p.cfg.Limits.Timeout:
+	case c.writeErr == nil && isTimeout(err) && !some && c.p.epoch.Now() < c.sample.Due+c.p.cfg.Limits.Timeout:
 		return record.TimedOutFirst
-	case isTimeout(err):
+	case c.writeErr == nil && isTimeout(err):
 		return record.TimedOut
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		if some {
-			return record.EarlyClose
-		}
-		return record.Reset
-	case errors.As(err, &alert): // TLS 1.3: a refused client certificate shows after the handshake
-		return record.TLSFailed
-	case errors.As(err, &header):
-		return record.InvalidResponse
 	default:
-		return record.Reset
+		return brokenOutcome(err, some, c.writeErr != nil)
 	}
 }
 

@@ -38,7 +38,7 @@ func mustRun(t testing.TB, run engineFunc, cfg Config) *Result {
 // each runs a test for each engine.
 func each(t *testing.T, f func(t *testing.T, run engineFunc)) {
 	for name, run := range engines {
-		t.Run(name, func(t *testing.T) { f(t, run) })
+		t.Run(name, func(t *testing.T) { f(t, ordered(run)) })
 	}
 }
 

@@ -39,6 +39,7 @@ var overriding = []struct{ flag, key, value, help string }{
 	{"duration", "load.duration", "D", "how long to measure, e.g. 30s"},
 	{"warmup", "load.warmup", "D", "sent before it and not judged"},
 	{"arrivals", "load.arrivals", "KIND", "poisson, even or bursty"},
+	{"engine", "load.engine", "NAME", "auto, loop or portable"},
 	{"seed", "load.seed", "N", "seed of the schedule and of all choices"},
 	{"timeout", "load.timeout", "D", "per request, from its due time"},
 	{"max-connections", "load.max_connections", "N", "connections open at once"},
@@ -54,7 +55,7 @@ func (f *loadFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.env, "env", "", "send at environment `NAME`, which is up already")
 	c.Flags().StringVar(&f.rev, "revision", "", "bring revision `REV` of this repository up instead of the working tree")
 	c.Flags().BoolVar(&f.keep, "keep", false, "leave the environment up afterwards")
-	c.Flags().IntVar(&f.slices, "slices", 1, "workers inside this process; the sequence sent is the same for any number")
+	c.Flags().IntVar(&f.slices, "slices", 0, "workers inside this process, 0: as many as the engine wants; the sequence sent is the same for any number")
 	_ = c.Flags().MarkHidden("slices")
 }
 

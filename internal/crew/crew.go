@@ -16,10 +16,11 @@ import (
 
 // Job is what every worker needs.
 type Job struct {
+	Engine   httpload.Engine          // what each worker runs
 	Config   httpload.Config          // without Schedule and Recorder
 	Schedule func() schedule.Schedule // the whole schedule, afresh for each worker
 	Record   record.Config
-	Slices   int // workers; at least 1
+	Slices   int // workers; at least 1, and no more than connections: each needs one
 }
 
 // InProcess runs the slices of a job side by side in this process.
@@ -36,6 +37,9 @@ const lead = 100 * time.Millisecond
 // New prepares the workers' recorders, so that Snapshot works from the start.
 func New(job Job) *InProcess {
 	job.Slices = max(1, job.Slices)
+	if most := job.Config.Limits.MaxConnections; most > 0 {
+		job.Slices = min(job.Slices, most)
+	}
 	c := &InProcess{job: job, epoch: time.Now().Add(lead)}
 	for range job.Slices {
 		c.shards = append(c.shards, record.NewShard(job.Record))
@@ -55,7 +59,7 @@ func (c *InProcess) Run(ctx context.Context) (*record.Tally, []*httpload.Result,
 		cfg.Recorder = c.shards[k]
 		cfg.Epoch = c.epoch
 		cfg.Limits.MaxConnections = share(cfg.Limits.MaxConnections, k, c.job.Slices)
-		wg.Go(func() { results[k], errs[k] = httpload.Portable(ctx, cfg) })
+		wg.Go(func() { results[k], errs[k] = c.job.Engine.Run(ctx, cfg) })
 	}
 	wg.Wait()
 	tally := record.NewTally(c.job.Record)
@@ -65,13 +69,13 @@ func (c *InProcess) Run(ctx context.Context) (*record.Tally, []*httpload.Result,
 	return tally, results, errors.Join(errs...)
 }
 
-// share splits a bound over n workers; each gets at least one.
+// share splits a bound over n workers, of which there are no more than the bound.
 func share(total, k, n int) int {
 	part := total / n
 	if k < total%n {
 		part++
 	}
-	return max(1, part)
+	return part
 }
 
 // Epoch is the instant from which due times count.

@@ -29,7 +29,7 @@ func (x *execution) newRun(id string) *evidence.Run {
 func planInfo(p *plan.Plan) evidence.PlanInfo {
 	out := evidence.PlanInfo{Digest: p.Digest, ScheduleDigest: p.ScheduleDigest(), Seed: p.Seed, Arrivals: p.Arrivals(),
 		Process: string(p.Open.Kind), Rate: p.Open.Rate, Warmup: p.Warmup, Duration: p.Duration, Timeout: p.Limits.Timeout,
-		MaxConnections: p.Limits.MaxConnections, Engine: "portable", Checks: p.Checks, Pools: map[string]string{}}
+		MaxConnections: p.Limits.MaxConnections, Engine: p.Engine.Name, Checks: p.Checks, Pools: map[string]string{}}
 	for _, r := range p.Routes {
 		if r.Pool != "" {
 			out.Pools[r.Name] = r.Pool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -126,7 +127,7 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	}
 	sampler := engine.StartHealth()
 	// Last of all: it sets the epoch a moment ahead, and what stands between would eat that up.
-	job := crew.New(crew.Job{Config: x.engineConfig(), Schedule: p.Schedule, Record: recordConfig(p), Slices: x.cfg.Slices})
+	job := crew.New(crew.Job{Engine: p.Engine, Config: x.engineConfig(), Schedule: p.Schedule, Record: recordConfig(p), Slices: x.slices()})
 	m.crew, m.start = job, job.Epoch()
 	following, done := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -145,6 +146,15 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	x.addUp(results)
 	x.tally.Settle(intended(p))
 	return nil
+}
+
+// slices is how many workers send side by side.
+func (x *execution) slices() int {
+	if x.cfg.Slices > 0 {
+		return x.cfg.Slices
+	}
+	p := x.prep.plan
+	return p.Engine.Slices(p.Open.Rate, runtime.GOMAXPROCS(0), p.Limits.MaxConnections)
 }
 
 // addUp puts what the workers observed of themselves into the generator's health.
@@ -182,6 +192,6 @@ func (x *execution) engineConfig() httpload.Config {
 	p := x.prep.plan
 	return httpload.Config{
 		Target: x.aim.target, Requests: p, Limits: p.Limits, Headers: p.Headers, Host: p.Host,
-		UserAgent: "seatrial/" + x.cfg.Version, Trace: p.Trace, Seed: p.Seed, StopDrain: stopDrain,
+		UserAgent: "seatrial/" + x.cfg.Version, Trace: p.Trace, Precise: p.Precise, Seed: p.Seed, StopDrain: stopDrain,
 	}
 }

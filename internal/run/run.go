@@ -26,7 +26,7 @@ type Config struct {
 	Env       string // use this environment, which is up already
 	Revision  string // bring this revision up instead of the working tree
 	Keep      bool   // leave an environment up that this run brought up
-	Slices    int    // workers inside this process; 1 unless set
+	Slices    int    // workers inside this process; as many as the engine wants unless set
 	Stdin     io.Reader
 	Progress  io.Writer            // lines for people while the run is prepared; may be nil
 	Watch     func() watch.Watcher // makes the live view; may be nil, and may give nil

@@ -1,0 +1,403 @@
+package httpload
+
+import (
+	"context"
+	"crypto/tls"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"seatrial/engine"
+	"seatrial/record"
+	"seatrial/schedule"
+)
+
+// HasLoop tells whether Loop works on this system.
+const HasLoop = true
+
+// Loop sends the schedule from one thread with its own epoll instance, connections, idle stack, queue
+// and clock (EG-1). Several loops with slices of one schedule use several cores; they share nothing.
+// In steady state a request costs two system calls and its share of a wait, and no allocation, channel
+// or lock.
+//
+// What it promises is what Portable promises, and one suite of tests holds both to it.
+func Loop(ctx context.Context, cfg Config) (*Result, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLoop(cfg)
+	if err != nil {
+		return nil, err
+	}
+	stopped := make(chan struct{})
+	watch := make(chan struct{})
+	go func() {
+		defer close(watch)
+		select {
+		case <-ctx.Done():
+			l.halt.Store(true)
+			l.poll.Wake()
+		case <-stopped:
+		}
+	}()
+	l.halt.Store(ctx.Err() != nil)
+	free := engine.TakeThread()
+	l.run()
+	free()
+	close(stopped)
+	<-watch
+	l.shaking.Wait()
+	l.poll.close()
+	return &l.result, nil
+}
+
+// loop is one running engine. Everything belongs to its one goroutine but the handshakes.
+type loop struct {
+	cfg   Config
+	epoch engine.Epoch
+	out   *writer
+	tls   *tls.Config
+	poll  *poller
+
+	addrs    []netip.AddrPort
+	nextAddr int
+
+	conns   []*loopConn // by slot; nil where none is
+	born    int32       // connections made until now: their generation
+	filling bool        // replace is at work
+	late    []*loopConn // whose write failed in this round
+	slots   []int32     // free ones
+	open    int
+	idle    []*loopConn // the last one fell idle last; may hold closed ones
+	queue   queue
+	ends    deadlines // of requests, from their due time
+	dials   deadlines // of connects
+	shake   deadlines // of handshakes
+	bytes   deadlines // of first bytes
+	resid   deadlines // of the answers that may still come after a write failed
+
+	next    schedule.Arrival // the next one that the schedule gives
+	more    bool
+	pending int // released and not yet recorded
+	stopped bool
+	drain   time.Duration // when waiting for answers ends after a stop
+
+	batch  []record.Sample
+	flushd time.Duration
+	req    Request // its buffers are reused
+	buf    []byte
+	result Result
+
+	halt    atomic.Bool // stop as soon as possible
+	shaking sync.WaitGroup
+	mu      sync.Mutex
+	shaken  []*handshake // ended, not yet taken over
+}
+
+// batchSize is how many samples are handed to the recorder together, and flushEvery how long one may
+// wait for that.
+const (
+	batchSize  = 256
+	flushEvery = 20 * time.Millisecond
+)
+
+// batchRecorder is a Recorder that takes many samples at once.
+type batchRecorder interface{ AddAll([]record.Sample) }
+
+func newLoop(cfg Config) (*loop, error) {
+	p, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{cfg: cfg, epoch: engine.NewEpoch(cfg.Epoch), tls: cfg.tlsConfig(), poll: p, addrs: cfg.Target.Addrs(),
+		conns: make([]*loopConn, 1), buf: make([]byte, lastBuffer), batch: make([]record.Sample, 0, batchSize)}
+	l.out = newWriter(&l.cfg, uint64(l.epoch.Start().UnixNano()))
+	l.next, l.more = cfg.Schedule.Next()
+	return l, nil
+}
+
+// run works until every arrival of the schedule has been recorded.
+func (l *loop) run() {
+	for {
+		now := l.epoch.Now()
+		if !l.stopped && l.halt.Load() {
+			l.stop(now)
+		}
+		l.expire(now)
+		again := l.release(now)
+		if !l.more && l.pending == 0 {
+			break
+		}
+		l.flush(now, false)
+		wait := time.Duration(0)
+		if !again {
+			wait = l.until() - l.epoch.Now()
+		}
+		if l.cfg.Precise && wait > spin {
+			wait -= spin
+		} else if l.cfg.Precise {
+			wait = 0
+		}
+		if len(l.late) > 0 {
+			wait = 0
+		}
+		for _, e := range l.poll.wait(wait) {
+			l.handle(e)
+		}
+		l.readLate()
+	}
+	l.flush(0, true)
+	for _, c := range l.conns {
+		if c != nil {
+			l.drop(c)
+		}
+	}
+}
+
+// releaseBatch is how many arrivals are released before the network is looked at again: a connection
+// that was closed meanwhile must not be taken for an idle one.
+const releaseBatch = 32
+
+// release hands over what is due. It is true when it left some of that for the next round.
+func (l *loop) release(now time.Duration) bool {
+	for n := 0; l.more; n++ {
+		a := l.next
+		switch {
+		case l.stopped:
+			l.count()
+			l.unsent(a, record.UnsentStop)
+			continue
+		case a.Due > now:
+			return false
+		case n == releaseBatch:
+			return true
+		}
+		l.count()
+		l.hand(a)
+	}
+	return false
+}
+
+// count takes the next arrival off the schedule.
+func (l *loop) count() {
+	l.result.Released++
+	l.pending++
+	l.next, l.more = l.cfg.Schedule.Next()
+}
+
+// hand gives an arrival that is due to an idle connection, a new one, or the queue.
+func (l *loop) hand(a schedule.Arrival) {
+	l.cfg.Requests.At(a.Index, &l.req)
+	if !sendable(&l.req) {
+		l.refuse(a, l.req.Route, record.UnsentPolicy)
+		return
+	}
+	if !l.cfg.Target.Release().Allow() {
+		l.result.RateLimited++
+		l.refuse(a, l.req.Route, record.UnsentRate)
+		return
+	}
+	w := waiting{Arrival: a, since: l.epoch.Now()}
+	if c := l.pop(); c != nil {
+		w.found = w.since >= 0
+		l.begin(c, w)
+		return
+	}
+	if l.open < l.cfg.Limits.MaxConnections {
+		l.dial(w)
+		return
+	}
+	l.result.ConnLimitHit++
+	l.queue.push(w)
+}
+
+// pop gives the connection that fell idle last.
+func (l *loop) pop() *loopConn {
+	for n := len(l.idle); n > 0; n-- {
+		c := l.idle[n-1]
+		l.idle[n-1] = nil
+		l.idle = l.idle[:n-1]
+		if c.state == loopIdle {
+			return c
+		}
+	}
+	return nil
+}
+
+// first takes the arrival that waits longest and is not past its time-out.
+func (l *loop) first() (waiting, bool) {
+	for {
+		w, ok := l.queue.pop()
+		if !ok || l.epoch.Now() < w.Due+l.cfg.Limits.Timeout {
+			return w, ok
+		}
+		l.overdue(w)
+	}
+}
+
+// overdue ends an arrival that waited for a connection until its time-out.
+func (l *loop) overdue(w waiting) {
+	l.cfg.Requests.At(w.Index, &l.req)
+	done := w.Due + l.cfg.Limits.Timeout
+	l.record(record.Sample{Index: w.Index, Route: l.req.Route, Outcome: record.UnsentLimit, Due: w.Due, Done: done,
+		Wait: max(0, done-w.since)})
+}
+
+// until is the offset of the next thing to be done without anything arriving.
+func (l *loop) until() time.Duration {
+	t := l.epoch.Now() + longWait
+	if l.more {
+		t = min(t, l.next.Due)
+	}
+	if l.stopped {
+		t = min(t, l.drain)
+	}
+	if l.queue.n > 0 {
+		t = min(t, l.queue.ring[l.queue.head].Due+l.cfg.Limits.Timeout)
+	}
+	for _, d := range l.lists() {
+		t = d.earliest(t)
+	}
+	if len(l.batch) > 0 {
+		t = min(t, l.flushd+flushEvery)
+	}
+	return t
+}
+
+func (l *loop) lists() [5]*deadlines {
+	return [...]*deadlines{&l.ends, &l.dials, &l.shake, &l.bytes, &l.resid}
+}
+
+// expire ends what is past its time.
+func (l *loop) expire(now time.Duration) {
+	for l.queue.n > 0 && l.queue.ring[l.queue.head].Due+l.cfg.Limits.Timeout <= now {
+		w, _ := l.queue.pop()
+		l.overdue(w)
+	}
+	for _, list := range l.lists() {
+		for d := list.due(now); d != nil; d = list.due(now) {
+			l.expired(d.owner, list, now)
+		}
+	}
+	if l.stopped && now >= l.drain {
+		for _, c := range l.conns {
+			if c != nil && c.state != loopIdle {
+				l.end(c, record.Abandoned, now)
+				l.drop(c)
+			}
+		}
+	}
+}
+
+// expired ends what a connection was doing.
+func (l *loop) expired(c *loopConn, list *deadlines, now time.Duration) {
+	switch {
+	case c.state == loopDialling || c.state == loopShaking:
+		l.failed(c, record.TimedOutConnect, now)
+		return
+	case list == &l.resid:
+		l.end(c, l.broken(c, errWrite), now)
+	case list == &l.bytes:
+		l.end(c, record.TimedOutFirst, now)
+	default:
+		l.end(c, record.TimedOut, now)
+	}
+	l.replace(c)
+}
+
+// stop ends all writing: what waits becomes unsent, and what is on its way may drain.
+func (l *loop) stop(now time.Duration) {
+	l.stopped, l.drain = true, now+max(0, l.cfg.StopDrain)
+	for w, ok := l.queue.pop(); ok; w, ok = l.queue.pop() {
+		l.unsent(w.Arrival, record.UnsentStop)
+	}
+	for _, c := range l.conns {
+		if c != nil && (c.state == loopDialling || c.state == loopShaking) {
+			l.unsent(c.given.Arrival, record.UnsentStop)
+			l.drop(c)
+		}
+	}
+}
+
+func (l *loop) unsent(a schedule.Arrival, o record.Outcome) {
+	l.cfg.Requests.At(a.Index, &l.req)
+	l.refuse(a, l.req.Route, o)
+}
+
+// refuse records an arrival that is not sent.
+func (l *loop) refuse(a schedule.Arrival, route uint32, o record.Outcome) {
+	l.record(record.Sample{Index: a.Index, Route: route, Outcome: o, Due: a.Due, Done: max(a.Due, l.epoch.Now())})
+}
+
+// record ends an arrival.
+func (l *loop) record(s record.Sample) {
+	l.pending--
+	l.result.BytesIn += s.BytesIn
+	l.result.BytesOut += s.BytesOut
+	if len(l.batch) == cap(l.batch) {
+		l.flush(0, true)
+	}
+	l.batch = append(l.batch, s)
+}
+
+// flush hands samples to the recorder.
+func (l *loop) flush(now time.Duration, always bool) {
+	if len(l.batch) == 0 || !always && now < l.flushd+flushEvery {
+		return
+	}
+	if !always {
+		l.flushd = now
+	}
+	if r, ok := l.cfg.Recorder.(batchRecorder); ok {
+		r.AddAll(l.batch)
+	} else {
+		for i := range l.batch {
+			l.cfg.Recorder.Add(&l.batch[i])
+		}
+	}
+	l.batch = l.batch[:0]
+}
+
+// readLate reads from connections that took no more, until their end.
+func (l *loop) readLate() {
+	for i := 0; i < len(l.late); i++ { // it may grow meanwhile
+		if c := l.late[i]; c.state == loopBusy {
+			l.read(c, true)
+		}
+		l.late[i] = nil
+	}
+	l.late = l.late[:0]
+}
+
+// handle serves one event.
+func (l *loop) handle(e unix.EpollEvent) {
+	if e.Fd == 0 { // slot 0 is the wake-up
+		l.poll.awake()
+		l.takeOver()
+		return
+	}
+	c := l.conns[e.Fd]
+	if c == nil || c.generation != e.Pad {
+		return // closed since, in this very batch
+	}
+	switch c.state {
+	case loopDialling:
+		if e.Events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+			l.dialled(c)
+		}
+	case loopShaking:
+		c.link.arrived(l.buf)
+	default:
+		const over = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
+		if e.Events&unix.EPOLLOUT != 0 && c.unwritten() {
+			l.write(c)
+		}
+		if e.Events&(unix.EPOLLIN|over) != 0 && l.conns[e.Fd] == c && c.generation == e.Pad {
+			l.read(c, e.Events&over != 0)
+		}
+	}
+}
