@@ -32,15 +32,18 @@ type Source interface {
 
 // Skips counts what a source read, and what of it did not become an event, by reason.
 type Skips struct {
-	Format     string           `json:"format"`            // what the input was recognised as, e.g. "combined"; comma-separated when several
-	Read       int64            `json:"read"`              // lines or documents that were not blank or comments
-	Parsed     int64            `json:"parsed"`            // of those, well-formed
-	Unparsable int64            `json:"unparsable"`        // of those, not well-formed; Read = Parsed + Unparsable
-	Blank      int64            `json:"blank"`             // blank lines
-	Comment    int64            `json:"comment"`           // comment lines
-	Reasons    map[string]int64 `json:"reasons,omitempty"` // well-formed records that are no sendable request, by reason: "no usable request", "client span", "not HTTP (rpc)", ...
-	First      []Skip           `json:"first,omitempty"`   // the first few unparsable records
-	Notes      map[string]int64 `json:"notes,omitempty"`   // what else is worth telling, counted: records of other signals, events without a duration, damaged files; such a record may be an event all the same
+	Format     string           `json:"format"`                    // what the input was recognised as, e.g. "combined"; comma-separated when several
+	Read       int64            `json:"read"`                      // lines or documents that were not blank or comments
+	Parsed     int64            `json:"parsed"`                    // of those, well-formed
+	Unparsable int64            `json:"unparsable"`                // of those, not well-formed; Read = Parsed + Unparsable
+	Blank      int64            `json:"blank"`                     // blank lines
+	Comment    int64            `json:"comment"`                   // comment lines
+	Reasons    map[string]int64 `json:"reasons,omitempty"`         // well-formed records that are no sendable request, by reason: "no usable request", "client span", "not HTTP (rpc)", ...
+	First      []Skip           `json:"first,omitempty"`           // the first few unparsable records
+	Notes      map[string]int64 `json:"notes,omitempty"`           // what else is worth telling, counted: records of other signals, events without a duration, damaged files; such a record may be an event all the same
+	Bad        []BadFile        `json:"bad_files,omitempty"`       // the first few inputs of which too much did not parse
+	BadFiles   int64            `json:"bad_files_count,omitempty"` // how many such inputs there are
+	ended      BadFile          // the sums at the end of the last input
 }
 
 // Skip names an unparsable record by where it is and why, never by what it holds.

@@ -431,3 +431,23 @@ func TestSourceWithoutARequest(t *testing.T) {
 		t.Errorf("%d requests were sent", n)
 	}
 }
+
+// TR-3 holds for each file: one that does not parse is told loudly among many that do.
+func TestOneBadFileAmongGoodOnesIsLoud(t *testing.T) {
+	dir := t.TempDir()
+	foreign := strings.Repeat("canary of another format\n", 120)
+	for name, text := range map[string]string{
+		"a.log": logOf(4000, time.Second, "GET /a"), "b.log": foreign, "c.log": logOf(100, time.Second, "GET /a") + foreign[:3*25],
+		"x.jsonl": traceOf("/a", 4000), "y.jsonl": foreign,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for glob, want := range map[string]string{"[abc].log": "120 of 120 records of b.log (100.0%)", "*.jsonl": "120 of 120 records of y.jsonl (100.0%)"} {
+		out, exit := seatrialIn(t, dir, "traffic", "record", "--from", glob)
+		if exit != 0 || !strings.Contains(out, "WARNING   "+want) || strings.Contains(out, "canary") || strings.Contains(out, "more inputs") {
+			t.Errorf("%s: exit %d\n%s", glob, exit, out)
+		}
+	}
+}

@@ -56,6 +56,7 @@ type Source struct {
 	lines   *input.Lines
 	set     *input.Set
 	event   traffic.Event
+	input   string // name of the current input
 	clock   clock
 	skips   traffic.Skips
 	noReq   int64
@@ -93,11 +94,16 @@ func (s *Source) Scan() bool {
 		return false
 	}
 	for s.lines.Next() {
+		if s.lines.Number() == 1 {
+			s.skips.EndInput(s.input)
+			s.input = s.lines.Input()
+		}
 		if s.take() {
 			return true
 		}
 	}
 	s.done = true
+	s.skips.EndInput(s.input)
 	if s.err = s.set.Err(); s.err == nil && s.skips.Parsed == 0 {
 		s.err = s.nothing()
 	}
@@ -201,12 +207,22 @@ func (s *Source) nothing() error {
 }
 
 // Warning is a sentence to show loudly when more than one in 20 of at least 100 lines or documents
-// could not be parsed (TR-3); empty otherwise. It holds for the counts of any source.
+// could not be parsed, of all that was read or of one input (TR-3); empty otherwise. It holds for the
+// counts of any source.
 func Warning(s *traffic.Skips) string {
+	const loss = "could not be parsed and are no part of the traffic"
+	share := func(bad, read int64) float64 { return 100 * float64(bad) / float64(read) }
 	read := s.Parsed + s.Unparsable
-	if read < 100 || s.Unparsable*20 <= read {
+	if traffic.TooMany(read, s.Unparsable) {
+		return fmt.Sprintf("%d of %d records (%.1f%%) %s", s.Unparsable, read, share(s.Unparsable, read), loss)
+	}
+	if len(s.Bad) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d records (%.1f%%) could not be parsed and are no part of the traffic",
-		s.Unparsable, read, 100*float64(s.Unparsable)/float64(read))
+	b := s.Bad[0]
+	text := fmt.Sprintf("%d of %d records of %s (%.1f%%) %s", b.Unparsable, b.Read, b.Input, share(b.Unparsable, b.Read), loss)
+	if s.BadFiles > 1 {
+		text += fmt.Sprintf("; so it is with %d more inputs", s.BadFiles-1)
+	}
+	return text
 }

@@ -112,6 +112,7 @@ func (s *Source) failed() bool { return s.in.r == s.in.w && s.in.set.Err() != ni
 // finish ends reading.
 func (s *Source) finish(err error) {
 	s.done = true
+	s.skips.EndInput(s.input)
 	switch s.err = err; {
 	case err != nil:
 	case s.skips.Parsed == 0:
@@ -132,6 +133,8 @@ func (s *Source) openInput() {
 		return
 	}
 	s.opened = true
+	s.skips.EndInput(s.input)
+	s.input = set.Name()
 	s.in.r, s.in.w, s.in.ended, s.in.line, s.in.why = 0, 0, false, 1, ""
 	for s.in.w < sniff {
 		if _, ok := s.in.more(0); !ok {

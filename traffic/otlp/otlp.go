@@ -42,6 +42,7 @@ const (
 // Source is a traffic.Source over OTLP/JSON.
 type Source struct {
 	in      scanner
+	input   string // name of the current input
 	stack   []frame
 	doc     document
 	span    span
