@@ -69,6 +69,11 @@ func printRecorded(w io.Writer, r recorded) error {
 		}
 		p.line("  %8s  %s%s", figure.Share(route.Weight), plain(route.Name()), baselineNote(&route))
 	}
+	if r.Path == "" {
+		p.line("wrote     nothing: a profile needs a request")
+		p.line("Next: record a source that holds requests to the service")
+		return p.err
+	}
 	p.line("wrote     %s", r.Path)
 	p.line("Next: commit it, then `seatrial traffic show`")
 	return p.err

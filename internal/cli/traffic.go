@@ -75,20 +75,23 @@ func (a *app) record(c *cobra.Command, f *recordFlags) error {
 	if err != nil {
 		return err
 	}
-	out := a.at(f.out)
-	if err := t.Profile.WriteFile(out); err != nil {
-		return fault.New(fault.EVD001, "the profile %s could not be written", f.out).Because(err)
+	r := recorded{Skips: t.Skips, Profile: t.Profile, Warning: t.Warning}
+	if t.Profile.Requests > 0 { // a profile of nothing must not replace one of something
+		r.Path = f.out
+		if err := t.Profile.WriteFile(a.at(f.out)); err != nil {
+			return fault.New(fault.EVD001, "the profile %s could not be written", f.out).Because(err)
+		}
 	}
 	if a.json() {
-		a.printJSON(recorded{Path: f.out, Skips: t.Skips, Profile: t.Profile, Warning: t.Warning})
+		a.printJSON(r)
 		return nil
 	}
-	return printRecorded(a.Out, recorded{Path: f.out, Skips: t.Skips, Profile: t.Profile, Warning: t.Warning})
+	return printRecorded(a.Out, r)
 }
 
 // recorded is the JSON answer of traffic record.
 type recorded struct {
-	Path    string           `json:"path"`
+	Path    string           `json:"path"` // empty: nothing was written, since no request was counted
 	Warning string           `json:"warning,omitempty"`
 	Skips   *traffic.Skips   `json:"read"`
 	Profile *traffic.Profile `json:"profile"`
