@@ -24,7 +24,7 @@ RACE := ./record/... ./engine/... ./internal/crew/... ./internal/watch/... ./int
 # package's tests are what it measures.
 ALONE := . ./engine/... ./internal/run/... ./internal/cli/... ./examples/...
 
-.PHONY: help demo build test test-race test-long check lint vuln generate generated bench clean setup
+.PHONY: help demo build test test-race test-long check lint vuln generate generated bench bench-peers clean setup
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -73,6 +73,9 @@ generated: ## are those pages up to date?
 
 bench: ## benchmarks of the hot paths, with allocations
 	go test -run '^$$' -bench . -benchmem ./traffic/... ./schedule/... ./record/... ./engine/... ./compare/...
+
+bench-peers: ## the engine beside the load generators that are installed; needs nginx
+	go run ./bench/peers
 
 clean: ## remove what was built; keeps .bin, the tools
 	rm -rf seatrial dist examples/chandlery/bin examples/chandlery/storefront/bin

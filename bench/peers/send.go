@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"seatrial/engine"
+	"seatrial/engine/httpload"
+	"seatrial/internal/consent"
+	"seatrial/manifest"
+	"seatrial/record"
+	"seatrial/schedule"
+)
+
+// sendCommand is the first argument of the child process that is Seatrial's entry in a table.
+const sendCommand = "send"
+
+// noLimit is a max_rate that holds nothing back.
+const noLimit = 1_000_000
+
+// root asks for / each time.
+type root struct{}
+
+// At implements httpload.Requests.
+func (root) At(_ uint64, r *httpload.Request) {
+	r.Route, r.Method, r.Target = 0, "GET", append(r.Target[:0], '/')
+}
+
+// burst is due at once as a whole: with a bound on connections it is a closed loop.
+type burst struct{ next, n uint64 }
+
+// Next implements schedule.Schedule.
+func (b *burst) Next() (schedule.Arrival, bool) {
+	b.next++
+	return schedule.Arrival{Index: b.next - 1}, b.next <= b.n
+}
+
+type sending struct {
+	url, engine string
+	n           uint64
+	connections int
+	rate        float64
+	length      time.Duration
+	loops       int
+	precise     bool
+}
+
+// send is the child: the engine with its whole recorder, and nothing else of the program.
+func send(ctx context.Context, args []string, out io.Writer) error {
+	var s sending
+	flags := flag.NewFlagSet(sendCommand, flag.ContinueOnError)
+	flags.StringVar(&s.url, "url", "", "where to")
+	flags.StringVar(&s.engine, "engine", httpload.Auto, "auto, loop or portable")
+	flags.Uint64Var(&s.n, "n", 0, "requests of a closed loop")
+	flags.IntVar(&s.connections, "c", 64, "connections")
+	flags.Float64Var(&s.rate, "rate", 0, "requests a second of an open loop")
+	flags.DurationVar(&s.length, "length", 2*time.Second, "of an open loop")
+	flags.IntVar(&s.loops, "loops", 1, "slices side by side")
+	flags.BoolVar(&s.precise, "precise", false, "stay awake before due times")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	target, _, err := consent.Admit(ctx, "peers", manifest.Target{URL: s.url, MaxRate: noLimit}, net.DefaultResolver)
+	if err != nil {
+		return err
+	}
+	tally, err := s.run(ctx, target)
+	if err != nil {
+		return err
+	}
+	r := &tally.Routes[0]
+	if r.Outcomes[record.Answered] != r.Response.Count() || r.Errors() > 0 {
+		return fmt.Errorf("%d of %d were answered, %d errors", r.Outcomes[record.Answered], r.Response.Count(), r.Errors())
+	}
+	_, err = fmt.Fprintf(out, "answered %d send-delay-us %.1f %.1f %.1f\n", r.Outcomes[record.Answered], micros(r.SendDelay.Quantile(50, 100)),
+		micros(r.SendDelay.Quantile(99, 100)), micros(r.SendDelay.Quantile(999, 1000)))
+	return err
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+func (s *sending) run(ctx context.Context, target engine.Target) (*record.Tally, error) {
+	e, err := httpload.Choose(s.engine)
+	if err != nil {
+		return nil, err
+	}
+	rc := record.Config{Routes: 1, End: s.length + time.Hour}
+	epoch := time.Now().Add(10 * time.Millisecond)
+	shards := make([]*record.Shard, s.loops)
+	errs := make([]error, s.loops)
+	var wg sync.WaitGroup
+	for k := range s.loops {
+		var from schedule.Schedule = &burst{n: s.n / uint64(s.loops)}
+		if s.rate > 0 {
+			whole, err := schedule.New(schedule.Open{Kind: schedule.Poisson, Rate: s.rate, Duration: s.length, Seed: 1})
+			if err != nil {
+				return nil, err
+			}
+			from = schedule.Shard(whole, k, s.loops)
+		}
+		shards[k] = record.NewShard(rc)
+		wg.Go(func() {
+			_, errs[k] = e.Run(ctx, httpload.Config{Target: target, Schedule: from, Requests: root{}, Recorder: shards[k], UserAgent: "seatrial/peers",
+				Precise: s.precise, Insecure: true, Epoch: epoch, Limits: engine.Limits{MaxConnections: s.connections / s.loops, Timeout: time.Hour}})
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	tally := record.NewTally(rc)
+	for _, sh := range shards {
+		tally.Merge(sh.Tally())
+	}
+	return tally, nil
+}
