@@ -67,7 +67,7 @@ type Cause struct {
 // PlanInfo is what was decided before the run.
 type PlanInfo struct {
 	Digest         string            `json:"digest"`
-	ScheduleDigest string            `json:"schedule_digest"` // over (due, route, values) of every arrival
+	ScheduleDigest string            `json:"schedule_digest"` // over (due, route, values) of the first million arrivals
 	Seed           uint64            `json:"seed"`
 	Arrivals       uint64            `json:"arrivals"` // of the whole schedule, warm-up included
 	Process        string            `json:"process"`  // poisson, even, bursty

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"seatrial/engine/httpload"
 	"seatrial/fault"
 	"seatrial/manifest"
+	"seatrial/report/figure"
 	"seatrial/schedule"
 	"seatrial/traffic"
 )
@@ -196,10 +198,19 @@ func (c *compiler) rates() {
 		c.problem(fault.MAN004, "load.source", "the source tells no rate, so load.rate is needed")
 		return
 	}
+	if n := rate * p.Open.Duration.Seconds(); n > maxArrivals {
+		c.problem(fault.MAN004, "load.duration", "%s for %s are %s, and one run sends %s at most",
+			figure.Rate(rate), figure.Duration(p.Open.Duration), figure.Counted(uint64(min(n, math.MaxInt64)), "request"), figure.Count(maxArrivals)).
+			Next = "Shorten load.duration, or lower load.rate or load.scale."
+		return
+	}
 	if err := p.Open.Validate(); err != nil {
 		c.problem(fault.MAN004, "load", "the schedule is not possible: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
+
+// maxArrivals bounds a run: each request is accounted for, and so is each that a stop leaves unsent.
+const maxArrivals = 1_000_000_000
 
 // dispersion is what arrivals: bursty reproduces. Less than 1 is smoother than Poisson, which this
 // process cannot give.

@@ -390,6 +390,19 @@ func TestBadInputIsToldAtOnce(t *testing.T) {
 	}
 }
 
+// TestARunIsBounded: a plan that could neither be counted nor stopped in reasonable time is refused.
+func TestARunIsBounded(t *testing.T) {
+	source, observed := shop(t)
+	_, err := Compile(Input{Manifest: parse(t, otelManifest+"  rate: 100000/s\n", flag("load.duration", "100h")), Source: source, Observed: observed})
+	if e, _ := fault.As(err); e == nil || !strings.Contains(e.Message, "one run sends 1,000,000,000 at most") {
+		t.Errorf("36 billion requests: %v", err)
+	}
+	p := compile(t, Input{Manifest: parse(t, otelManifest+"  rate: 2000/s\n", flag("load.duration", "100h")), Source: source, Observed: observed})
+	if n := float64(p.Arrivals()); n < 7e8 || n > 7.4e8 || p.ScheduleDigest() == "" {
+		t.Errorf("%v requests", n)
+	}
+}
+
 func TestSecretsStayOut(t *testing.T) {
 	text := "load:\n  safe_routes: ['GET /']\n  headers: {X-Api-Key: canary-one, X-Tenant: 'a-${env:TENANT}', Accept: text/html}\n  auth: {basic: {env: LOGIN}}\n"
 	env := map[string]string{"TENANT": "canary-two", "LOGIN": "me:canary-three"}

@@ -69,6 +69,18 @@ func TestSlicesSendTheSame(t *testing.T) {
 	})
 }
 
+// TestRouteIsThatOfTheRequest: what counts requests without making them counts the same ones.
+func TestRouteIsThatOfTheRequest(t *testing.T) {
+	source, observed := shop(t)
+	p := compile(t, Input{Manifest: parse(t, otelManifest), Source: source, Observed: observed})
+	var r httpload.Request
+	for i := range uint64(5000) {
+		if p.At(i, &r); r.Route != p.Route(i) {
+			t.Fatalf("request %d has route %d, and is counted for %d", i, r.Route, p.Route(i))
+		}
+	}
+}
+
 // TestDueIsTheSchedule checks the intended account.
 func TestDueIsTheSchedule(t *testing.T) {
 	source, observed := shop(t)

@@ -324,8 +324,7 @@ func (l *loop) stop(now time.Duration) {
 }
 
 func (l *loop) unsent(a schedule.Arrival, o record.Outcome) {
-	l.cfg.Requests.At(a.Index, &l.req)
-	l.refuse(a, l.req.Route, o)
+	l.refuse(a, routeOf(l.cfg.Requests, a.Index, &l.req), o)
 }
 
 // refuse records an arrival that is not sent.

@@ -314,8 +314,7 @@ func (p *portable) closeAll() {
 }
 
 func (p *portable) unsent(a schedule.Arrival, r *Request, o record.Outcome) {
-	p.cfg.Requests.At(a.Index, r)
-	p.refuse(a, r.Route, o)
+	p.refuse(a, routeOf(p.cfg.Requests, a.Index, r), o)
 }
 
 // refuse records an arrival that is not sent.
