@@ -30,8 +30,9 @@ type Case struct {
 	Routes    []RouteCase
 	Generator GeneratorCase
 	// Abort is the error share at which the run was aborted; 0 when it was not.
-	Abort    float64
-	AbortFor time.Duration
+	Abort     float64
+	AbortRate float64 // the limit that it was over
+	AbortFor  time.Duration
 	// ClientErrorsCount makes answers 400..499 errors, as in a smoke (LD-5).
 	ClientErrorsCount bool
 }
@@ -84,8 +85,8 @@ func Evaluate(checks []Check, c Case) []Finding {
 	out = append(out, judgeGenerator(c))
 	if c.Abort > 0 {
 		out = append(out, Finding{Check: Aborted, Verdict: Fail, Code: string(fault.LOD002), Unit: "share",
-			Measured: c.Abort, Samples: c.Generator.Sent,
-			Reason: fmt.Sprintf("the run was ended early: over %s of the requests failed for %s", percent(c.Abort), c.AbortFor)})
+			Measured: c.Abort, Limit: c.AbortRate, Samples: c.Generator.Sent,
+			Reason: fmt.Sprintf("aborted: the error rate was over %s for %s, and %s at the end", percent(c.AbortRate), c.AbortFor, percent(c.Abort))})
 	}
 	return out
 }

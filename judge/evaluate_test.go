@@ -76,7 +76,7 @@ func readCases(t *testing.T, path string) []*scripted {
 			v := words(t, rest)
 			s.c.Generator = GeneratorCase{Due: v.u("due"), Sent: v.u("sent"), OwnShortfall: v.u("short"), SendDelayP99: v.d("delay")}
 		case "abort":
-			s.c.Abort, s.c.AbortFor = words(t, "x="+rest).f("x"), 30*time.Second
+			s.c.Abort, s.c.AbortRate, s.c.AbortFor = words(t, "x="+rest).f("x"), 0.5, 30*time.Second
 		case "check":
 			name, args, _ := strings.Cut(rest, " ")
 			v := words(t, args)

@@ -8,7 +8,7 @@ import (
 
 func (a *app) ciCommand() *cobra.Command {
 	f := &loadFlags{}
-	var always, strict bool
+	var always bool
 	c := &cobra.Command{
 		Use:   "ci",
 		Short: "Run everything that the manifest enables, for a pipeline",
@@ -31,6 +31,5 @@ is written after that. Exit: 0 pass, 8 fail, 7 blocked or unverified.`,
 	}
 	f.add(c)
 	c.Flags().BoolVar(&always, "load", false, "run load although load.enabled is not true")
-	c.Flags().BoolVar(&strict, "strict", false, "a blocked or unverified scenario exits 7 too")
 	return c
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"seatrial/evidence"
 	"seatrial/fault"
 )
 
@@ -37,14 +38,15 @@ type app struct {
 	quiet   bool
 	verbose bool
 	runDir  string
-	command string // the load command that runs, for the live view
+	secrets *evidence.Redactor // everything that is told about a failure passes it
+	command string             // the load command that runs, for the live view
 	// done is the exit that a finished command asks for, when it ended without an error.
 	done int
 }
 
 // Main runs one command and gives its exit number.
 func Main(p Process) int {
-	a := &app{Process: p}
+	a := &app{Process: p, secrets: evidence.NewRedactor()}
 	ctx, stop := interruptible(p)
 	defer stop()
 	root := a.root()
@@ -53,9 +55,27 @@ func Main(p Process) int {
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
 	if err := root.ExecuteContext(ctx); err != nil {
+		if wantsJSON(p.Args) {
+			a.output = "json" // what stands behind an unknown flag was not parsed
+		}
 		return a.fail(err)
 	}
 	return a.done
+}
+
+// wantsJSON tells whether a command line asks for JSON, however the rest of it reads.
+func wantsJSON(args []string) bool {
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return false
+		case arg == "-o=json" || arg == "-ojson" || arg == "--output=json":
+			return true
+		case (arg == "-o" || arg == "--output") && i+1 < len(args) && args[i+1] == "json":
+			return true
+		}
+	}
+	return false
 }
 
 // interruptible gives a context that the first interrupt cancels; the second ends the process at

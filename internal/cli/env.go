@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"seatrial/fault"
 	"seatrial/internal/env"
 	"seatrial/internal/run"
 )
@@ -43,9 +45,9 @@ health path answers. The environment stays up until env down. run --env NAME sen
 			return printEnvironments(a.Out, []env.Info{e.Info()})
 		},
 	}
-	c.Flags().StringVar(&name, "name", "", "name of the environment (default: the manifest's name): `NAME`")
+	c.Flags().StringVar(&name, "name", "", "`NAME` of the environment (default: the manifest's name)")
 	c.Flags().StringVar(&revision, "revision", "", "build and start revision `REV` of this repository instead of the working tree")
-	c.Flags().DurationVar(&ttl, "ttl", 0, "env prune removes it after this long: `D`")
+	c.Flags().DurationVar(&ttl, "ttl", 0, "env prune removes it after `D`, e.g. 2h")
 	return c
 }
 
@@ -97,21 +99,18 @@ func (a *app) environments(args []string, all bool) ([]string, error) {
 }
 
 func (a *app) takeDown(c *cobra.Command, names []string) error {
-	var first error
+	var failed error
 	for _, name := range names {
-		err := run.Down(c.Context(), a.dir, name)
-		if err != nil {
-			if first == nil {
-				first = err
-			}
+		if err := run.Down(c.Context(), a.dir, name); err != nil {
+			failed = errors.Join(failed, err)
 			continue
 		}
 		if !a.json() && !a.quiet {
 			_, _ = fmt.Fprintf(a.Out, "%s is down\n", name)
 		}
 	}
-	if first != nil {
-		return first
+	if failed != nil {
+		return failed
 	}
 	if a.json() {
 		a.printJSON(map[string]any{"down": names})
@@ -161,13 +160,15 @@ func (a *app) envLogs() *cobra.Command {
 				return err
 			}
 			if len(names) == 0 {
-				_, err := fmt.Fprintln(a.Err, "no environment is up")
-				return err
+				return fault.New(fault.ENV005, "no environment is up in this folder").
+					WithNext("Run `seatrial env up`, or give --name for one that has gone.")
 			}
-			return env.Logs(c.Context(), a.dir, names[0], service, follow, a.Out)
+			_, _ = a.readManifest() // for the secrets that the services were told; it may have gone
+			out := a.secrets.Writer(a.Out)
+			return errors.Join(env.Logs(c.Context(), a.dir, names[0], service, follow, out), out.Close())
 		},
 	}
-	c.Flags().StringVar(&name, "name", "", "environment: `NAME`")
+	c.Flags().StringVar(&name, "name", "", "`NAME` of the environment (default: the only one)")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on printing until interrupted")
 	return c
 }

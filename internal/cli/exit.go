@@ -64,6 +64,9 @@ func worst(kinds []fault.Kind) int {
 // fail prints an error for people, or as JSON, and gives its exit number.
 func (a *app) fail(err error) int {
 	problems := problemsOf(err)
+	for i, p := range problems {
+		problems[i] = a.clean(p)
+	}
 	kinds := make([]fault.Kind, len(problems))
 	for i, p := range problems {
 		kinds[i] = p.Kind()
@@ -77,6 +80,15 @@ func (a *app) fail(err error) int {
 		_, _ = fmt.Fprint(a.Err, a.errorText(p))
 	}
 	return exit
+}
+
+// clean gives a fault without secrets: what a service printed may stand in it, and lines of the
+// manifest, and addresses (SA-5).
+func (a *app) clean(p *fault.Error) *fault.Error {
+	out := *p
+	out.Message, out.Detail, out.Next = a.secrets.String(p.Message), a.secrets.String(p.Detail), a.secrets.String(p.Next)
+	out.Cause = a.secrets.Error(p.Cause)
+	return &out
 }
 
 func (a *app) failJSON(problems []*fault.Error, exit int) {

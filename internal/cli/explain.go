@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"seatrial/fault"
+	"seatrial/internal/run"
 	"seatrial/manifest"
 )
 
@@ -48,7 +49,12 @@ func (a *app) explainManifest() error {
 }
 
 func (a *app) readManifest(overrides ...manifest.Override) (*manifest.Manifest, error) {
-	return manifest.Read(a.dir, overrides...)
+	m, err := manifest.Read(a.dir, overrides...)
+	if err != nil {
+		return nil, err
+	}
+	a.secrets.Add(run.ServiceSecrets(m, a.Getenv)...)
+	return m, nil
 }
 
 func (a *app) listCodes() error {

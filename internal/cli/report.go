@@ -53,7 +53,7 @@ and exits 7.`,
 			return a.showRun(name, format)
 		},
 	}
-	c.Flags().StringVar(&format, "format", "text", "text, markdown, html, junit, csv or series: `F`")
+	c.Flags().StringVar(&format, "format", "text", "form `F`: text, markdown, html, junit, csv or series")
 	return c
 }
 

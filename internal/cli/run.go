@@ -31,25 +31,25 @@ type loadFlags struct {
 }
 
 // overriding maps a flag to the manifest key that it overrides, with its help.
-var overriding = []struct{ flag, key, value, help string }{
-	{"source", "load.source", "NAME", "otel, access_log or none"},
-	{"path", "load.source_config.path", "PATH", "file or glob of the source, - for standard input"},
-	{"scale", "load.scale", "X", "share of production's rate to send"},
-	{"rate", "load.rate", "N/s", "rate to send, instead of production's rate x scale"},
-	{"duration", "load.duration", "D", "how long to measure, e.g. 30s"},
-	{"warmup", "load.warmup", "D", "sent before it and not judged"},
-	{"arrivals", "load.arrivals", "KIND", "poisson, even or bursty"},
-	{"engine", "load.engine", "NAME", "auto, loop or portable"},
-	{"seed", "load.seed", "N", "seed of the schedule and of all choices"},
-	{"timeout", "load.timeout", "D", "per request, from its due time"},
-	{"max-connections", "load.max_connections", "N", "connections open at once"},
-	{"target", "load.target", "NAME", "a name under services or targets"},
+var overriding = []struct{ flag, key, help string }{
+	{"source", "load.source", "`NAME`: otel, access_log or none"},
+	{"path", "load.source_config.path", "`PATH`: file or glob of the source, - for standard input"},
+	{"scale", "load.scale", "`X`: share of production's rate to send"},
+	{"rate", "load.rate", "`N/s`: rate to send, instead of production's rate x scale"},
+	{"duration", "load.duration", "`D`: how long to measure, e.g. 30s"},
+	{"warmup", "load.warmup", "`D`: sent before it and not judged"},
+	{"arrivals", "load.arrivals", "`KIND`: poisson, even or bursty"},
+	{"engine", "load.engine", "`NAME`: auto, loop or portable"},
+	{"seed", "load.seed", "`N`: seed of the schedule and of all choices"},
+	{"timeout", "load.timeout", "`D`: per request, from its due time"},
+	{"max-connections", "load.max_connections", "`N`: connections open at once"},
+	{"target", "load.target", "`NAME`: a name under services or targets"},
 }
 
 func (f *loadFlags) add(c *cobra.Command) {
 	f.values = map[string]*string{}
 	for _, o := range overriding {
-		f.values[o.flag] = c.Flags().String(o.flag, "", fmt.Sprintf("%s (overrides %s): `%s`", o.help, o.key, o.value))
+		f.values[o.flag] = c.Flags().String(o.flag, "", fmt.Sprintf("%s (overrides %s)", o.help, o.key))
 	}
 	c.Flags().StringVar(&f.url, "url", "", "send at `URL`; it must belong to an environment or be listed under targets")
 	c.Flags().StringVar(&f.env, "env", "", "send at environment `NAME`, which is up already")

@@ -113,7 +113,7 @@ func (a *app) docsCommand() *cobra.Command {
 		Example: "  seatrial docs --out docs",
 		RunE:    func(c *cobra.Command, _ []string) error { return a.writeDocs(c.Root(), a.at(out)) },
 	}
-	c.Flags().StringVar(&out, "out", "docs", "folder: `DIR`")
+	c.Flags().StringVar(&out, "out", "docs", "`DIR` that the pages go to")
 	return c
 }
 

@@ -42,10 +42,10 @@ header, no address and no identifier, and opens no socket.`,
 		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.record(c, f) },
 	}
-	c.Flags().StringArrayVar(&f.from, "from", nil, "file or glob, - for standard input; may be given several times: `PATH`")
-	c.Flags().StringVar(&f.format, "format", "", "otel, common, combined or vhost_combined; recognised by content unless given: `F`")
-	c.Flags().StringVar(&f.out, "out", profilePath, "where the profile goes: `PATH`")
-	c.Flags().StringArrayVar(&f.routes, "route", nil, "template that wins over shape and cardinality, e.g. '/shop/{category}/{slug}'; may be given several times: `T`")
+	c.Flags().StringArrayVar(&f.from, "from", nil, "file or glob `PATH`, - for standard input; may be given several times")
+	c.Flags().StringVar(&f.format, "format", "", "format `F`: otel, common, combined or vhost_combined; recognised by content unless given")
+	c.Flags().StringVar(&f.out, "out", profilePath, "`PATH` that the profile goes to")
+	c.Flags().StringArrayVar(&f.routes, "route", nil, "path template `T` that wins over shape and cardinality, e.g. '/shop/{category}/{slug}'; may be given several times")
 	return c
 }
 
@@ -116,7 +116,7 @@ would cover the rest. It prints them and writes nothing.`,
 		Args:    noArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.show(path) },
 	}
-	c.Flags().StringVar(&path, "profile", "", "profile to show (default: the manifest's load.traffic.profile, else "+profilePath+"): `PATH`")
+	c.Flags().StringVar(&path, "profile", "", "`PATH` of the profile to show (default: the manifest's load.traffic.profile, else "+profilePath+")")
 	return c
 }
 

@@ -387,6 +387,9 @@ func (e *Environment) Info() Info {
 	i := e.state.Info
 	i.Services, i.Notes = slices.Clone(i.Services), slices.Clone(i.Notes)
 	i.State, i.Holder = InUse, os.Getpid()
+	if e.down && i.Keep { // released
+		i.State, i.Holder = Kept, 0
+	}
 	return i
 }
 

@@ -87,7 +87,7 @@ func (x *execution) open() error {
 	if err := engine.Preflight(x.prep.plan.Limits, len(x.aim.target.Addrs())); err != nil {
 		return err
 	}
-	redact := evidence.NewRedactor(x.prep.plan.Secrets()...)
+	redact := evidence.NewRedactor(append(x.prep.plan.Secrets(), ServiceSecrets(x.cfg.Manifest, x.cfg.Getenv)...)...)
 	store, err := evidence.Create(x.cfg.RunRoot, x.cfg.Command, x.cfg.Now(), redact)
 	if err != nil {
 		return err
