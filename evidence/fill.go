@@ -10,7 +10,8 @@ import (
 
 // Fill takes the measured part of run from what was planned and what was recorded: accounts, rates,
 // errors, latencies, routes, series and the percentile curve. cpu is the generator's CPU share by
-// second from the epoch; a second that it lacks is unmeasured. p and t must have the same routes.
+// second from the epoch; a second that it lacks is unmeasured. p and t must have the same routes. When
+// run.StoppedAfter is set, what was due later is in the account alone.
 func (run *Run) Fill(p *plan.Plan, t *record.Tally, cpu []float64) {
 	run.Tally = t
 	run.Account, run.Warmup = t.Judged, t.Warmup
@@ -36,8 +37,8 @@ func (run *Run) Fill(p *plan.Plan, t *record.Tally, cpu []float64) {
 	run.SendDelayP99 = millis(delay.Quantile(99, 100))
 	run.Curve = curve(response, service)
 	run.Rates = Rates{ErrorShare: share(errs, responses)}
-	if s := p.Duration.Seconds(); s > 0 {
-		run.Rates.Offered = float64(t.Judged.Due) / s
+	if s := run.judgedSeconds(p); s > 0 {
+		run.Rates.Offered = float64(run.offered(t)) / s
 		run.Rates.Achieved = float64(t.Judged.Answered) / s
 		run.Rates.Valid = float64(valid) / s
 	}
@@ -45,9 +46,28 @@ func (run *Run) Fill(p *plan.Plan, t *record.Tally, cpu []float64) {
 	run.fillBaselines(p)
 }
 
-// serverAndClient counts the answers that are errors of this run: 5xx, and 4xx in a smoke (LD-5).
+// judgedSeconds is how long judged requests were sent.
+func (run *Run) judgedSeconds(p *plan.Plan) float64 {
+	if run.StoppedAfter > 0 {
+		return min(p.Duration.Seconds(), run.StoppedAfter-p.Warmup.Seconds())
+	}
+	return p.Duration.Seconds()
+}
+
+// offered counts what was due while it was sent.
+func (run *Run) offered(t *record.Tally) uint64 {
+	n := t.Judged.Due
+	if run.StoppedAfter > 0 {
+		for i := range t.Routes {
+			n -= min(n, t.Routes[i].Outcomes[record.UnsentStop])
+		}
+	}
+	return n
+}
+
+// serverAndClient counts the answers that are errors of this run: 5xx, and 4xx where the plan counts them (LD-5).
 func serverAndClient(p *plan.Plan, status *[6]uint64) uint64 {
-	if p.Smoke {
+	if p.CountsClientErrors() {
 		return status[4] + status[5]
 	}
 	return status[5]
@@ -72,7 +92,7 @@ func routeResult(p *plan.Plan, i int, r *record.RouteTally) RouteResult {
 // The classes of answers that are errors.
 const (
 	Class5xx = "http_5xx"
-	Class4xx = "http_4xx" // in a smoke only
+	Class4xx = "http_4xx" // where the plan counts them
 )
 
 func errorsByClass(p *plan.Plan, outcomes *[record.NumOutcomes]uint64, status *[6]uint64) map[string]uint64 {
@@ -85,7 +105,7 @@ func errorsByClass(p *plan.Plan, outcomes *[record.NumOutcomes]uint64, status *[
 	if status[5] > 0 {
 		out[Class5xx] = status[5]
 	}
-	if p.Smoke && status[4] > 0 {
+	if p.CountsClientErrors() && status[4] > 0 {
 		out[Class4xx] = status[4]
 	}
 	return out
@@ -133,6 +153,9 @@ func (run *Run) fillSeries(p *plan.Plan, t *record.Tally, cpu []float64) {
 	last := len(t.Series)
 	for last > 0 && t.Series[last-1].Due == 0 {
 		last--
+	}
+	if run.StoppedAfter > 0 {
+		last = min(last, int(run.StoppedAfter)/run.SeriesStep+1)
 	}
 	run.Series = make([]Second, 0, last)
 	for i := range last {

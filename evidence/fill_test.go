@@ -101,13 +101,23 @@ func TestFillSeries(t *testing.T) {
 	}
 }
 
-func TestASmokeCountsClientErrors(t *testing.T) {
+func TestAnAssumedSmokeCountsClientErrors(t *testing.T) {
 	p := testPlan()
-	p.Smoke = true
+	p.Mix.Assumed = true
 	run := &evidence.Run{}
 	run.Fill(p, tallyOf(t, p), nil)
 	if run.Errors[evidence.Class4xx] != 1 || run.Rates.Valid != 25 || run.Series[3].Errors != 4 || run.Series[3].Valid != 0 {
 		t.Errorf("errors %v, rates %+v, second %+v", run.Errors, run.Rates, run.Series[3])
+	}
+}
+
+// TestFillOfARunThatWasCutShort: rates and the series reach until the stop, the account to the end.
+func TestFillOfARunThatWasCutShort(t *testing.T) {
+	p := testPlan()
+	run := &evidence.Run{StoppedAfter: p.Warmup.Seconds() + 1}
+	run.Fill(p, tallyOf(t, p), nil)
+	if run.Rates.Offered != float64(run.Account.Due) || len(run.Series) != int(run.StoppedAfter)+1 {
+		t.Errorf("offered %v of %d in one second, %d rows", run.Rates.Offered, run.Account.Due, len(run.Series))
 	}
 }
 

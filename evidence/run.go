@@ -28,6 +28,9 @@ type Run struct {
 	Causes   []Cause         `json:"causes,omitempty"`
 	Findings []judge.Finding `json:"findings,omitempty"`
 	Warnings []string        `json:"warnings,omitempty"`
+	// StoppedAfter is when sending ended early, by an interrupt or an abort, in seconds since the first
+	// request could be due; 0 when it came to its end. Rates and the series reach until then.
+	StoppedAfter float64 `json:"stopped_after_s,omitempty"`
 
 	Plan        PlanInfo       `json:"plan"`
 	Traffic     *plan.Mix      `json:"traffic,omitempty"`

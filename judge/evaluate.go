@@ -1,8 +1,10 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
-	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"seatrial/compare"
@@ -201,6 +203,7 @@ func judgeErrorRate(k Check, c Case) Finding {
 	}
 	f.Measured = float64(errs) / float64(n)
 	f.Reason = fmt.Sprintf("%d of %d requests failed in this run", errs, n)
+	f.Reason += worstRoutes(c)
 	if float64(errs) > k.Limit*float64(n) {
 		f.Verdict, f.Code = Fail, string(fault.LOD011)
 		return f
@@ -209,70 +212,39 @@ func judgeErrorRate(k Check, c Case) Finding {
 	return f
 }
 
-// judgeClientErrors is LD-5: a breach needs both an excess over production's recorded share and one
-// that chance does not explain, by Fisher's exact test with Holm over the routes. It is one limit over
-// all routes: one finding says what held, and each breach and each route that was asked and never
-// answered is a finding of its own. A route of which the schedule drew no request is counted, and says
-// nothing either way.
-func judgeClientErrors(checks []Check, c Case) []Finding {
-	if len(checks) == 0 {
-		return nil
+// worstNamed is how many routes the reason of an error rate names.
+const worstNamed = 3
+
+// worstRoutes names the routes with most errors.
+func worstRoutes(c Case) string {
+	type bad struct {
+		name    string
+		errs, n uint64
 	}
-	p := make([]float64, len(checks))
-	for i, k := range checks {
-		r := c.Routes[k.Route]
-		recorded := uint64(math.Round(k.Baseline * float64(k.BaselineSamples)))
-		p[i] = compare.FisherGreater(r.ClientErrors, r.Answered, recorded, k.BaselineSamples)
-	}
-	rejected := compare.Holm(p, holmLevel)
-	var out []Finding
-	whole := Finding{Check: ClientErrorIncrease, Unit: "share", Limit: checks[0].Limit}
-	held, undrawn := 0, 0
-	for i, k := range checks {
-		r := c.Routes[k.Route]
-		switch f := clientErrorFinding(k, r); {
-		case r.Due == 0:
-			undrawn++
-		case r.Answered == 0:
-			f.Code, f.Reason = string(fault.GEN003), "no answer of this route was measured"
-			out = append(out, f)
-		case f.Measured > f.Limit && rejected[i]:
-			f.Verdict, f.Code = Fail, string(fault.LOD011)
-			out = append(out, f)
-		default:
-			held++
-			whole.Samples += r.Answered
-			whole.Measured = max(whole.Measured, f.Measured-k.Baseline)
+	var all []bad
+	for _, r := range c.Routes {
+		b := bad{r.Name, r.Errors, r.Responses}
+		if c.ClientErrorsCount {
+			b.errs += r.ClientErrors
+		}
+		if b.errs > 0 {
+			all = append(all, b)
 		}
 	}
-	return append(out, whole.wholeClientErrors(held, undrawn, len(out))...)
-}
-
-func clientErrorFinding(k Check, r RouteCase) Finding {
-	f := Finding{Check: k.Name, Route: k.RouteName, Unit: "share", Baseline: k.Baseline,
-		BaselineSamples: k.BaselineSamples, BaselineFrom: k.BaselineFrom, Limit: k.Baseline + k.Limit, Samples: r.Answered}
-	if r.Answered > 0 {
-		f.Measured = float64(r.ClientErrors) / float64(r.Answered)
-	}
-	f.Reason = fmt.Sprintf("%d of %d answers were 4xx, against %s in production", r.ClientErrors, r.Answered, percent(k.Baseline))
-	return f
-}
-
-// wholeClientErrors is the finding over the routes that held.
-func (f Finding) wholeClientErrors(held, undrawn, named int) []Finding {
-	if held == 0 {
-		if named > 0 {
-			return nil // the routes' own findings say it
+	slices.SortStableFunc(all, func(a, b bad) int { return cmp.Compare(b.errs, a.errs) })
+	var out strings.Builder
+	for i, b := range all {
+		if i == worstNamed {
+			fmt.Fprintf(&out, ", and %d more routes", len(all)-i)
+			break
 		}
-		f.Code, f.Reason = string(fault.GEN003), "no answer was measured"
-		return []Finding{f}
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&out, "%s%s %d of %d", sep, b.name, b.errs, b.n)
 	}
-	f.Verdict = Pass
-	f.Reason = fmt.Sprintf("on %d routes no excess of 4xx over production's share that is both over the limit and beyond chance; measured is the largest difference", held)
-	if undrawn > 0 {
-		f.Reason += fmt.Sprintf("; %d rarer routes had no request in this run", undrawn)
-	}
-	return []Finding{f}
+	return out.String()
 }
 
 // judgeGenerator is LD-11's last sentence.

@@ -46,7 +46,7 @@ func (c *compiler) checks() {
 	if limits.P95Increase != nil {
 		c.p95(sides, *limits.P95Increase)
 	}
-	if limits.ClientErrorIncrease != nil && !c.in.Smoke { // in a smoke every 4xx is an error already
+	if limits.ClientErrorIncrease != nil && !c.plan.CountsClientErrors() { // elsewhere every 4xx is an error already
 		for i := range c.plan.Routes {
 			c.clientErrors(sides, i, *limits.ClientErrorIncrease)
 		}
@@ -88,7 +88,8 @@ func p95Baseline(sides []fromWhere, name string, k *judge.Check) bool {
 	return false
 }
 
-// clientErrors adds LD-5's check for a route whose statuses were recorded.
+// clientErrors adds LD-5's check for a route. Where no status was recorded there is no baseline, and 4xx
+// answers beyond the limit prove nothing either way.
 func (c *compiler) clientErrors(sides []fromWhere, i int, limit float64) {
 	name := c.plan.Routes[i].Name
 	for _, side := range sides {
@@ -109,6 +110,7 @@ func (c *compiler) clientErrors(sides []fromWhere, i int, limit float64) {
 			Baseline: float64(r.Status["4xx"]) / float64(recorded), BaselineSamples: recorded, BaselineFrom: side.name})
 		return
 	}
+	c.plan.Checks = append(c.plan.Checks, judge.Check{Name: judge.ClientErrorIncrease, Route: i, RouteName: name, Limit: limit})
 }
 
 // RouteLimits gives, by route, the response times at or under which requests are counted exactly,

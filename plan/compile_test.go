@@ -269,8 +269,12 @@ func TestRates(t *testing.T) {
 	if p.Duration != 3*time.Second || p.Warmup != time.Second {
 		t.Errorf("flags of a smoke: %v and %v", p.Duration, p.Warmup)
 	}
-	if checkOf(p, judge.ClientErrorIncrease, "GET /") != nil {
-		t.Error("in a smoke a 4xx is an error, so the increase is not judged as well")
+	if checkOf(p, judge.ClientErrorIncrease, "GET /") == nil || p.CountsClientErrors() {
+		t.Error("in an observed mix a 4xx is production's own traffic, however short the run")
+	}
+	p = compile(t, Input{Manifest: parse(t, "load: {safe_routes: [GET /]}\n")})
+	if checkOf(p, judge.ClientErrorIncrease, "GET /") != nil || !p.CountsClientErrors() {
+		t.Error("under source none a 4xx is an error, so the increase is not judged as well")
 	}
 }
 

@@ -37,6 +37,11 @@ type Plan struct {
 	secrets  []string
 }
 
+// CountsClientErrors tells whether a 4xx is an error of this run: it is in the assumed smoke of source
+// none, since a page that a person names must exist. In an observed mix 4xx is production's own traffic,
+// however short the run (LD-5).
+func (p *Plan) CountsClientErrors() bool { return p.Mix.Assumed }
+
 // Abort ends the run when the error share stays over Rate for For.
 type Abort struct {
 	Rate float64
@@ -59,7 +64,8 @@ type Route struct {
 type Mix struct {
 	Source          string        `json:"source"` // otel, access_log, none
 	Assumed         bool          `json:"assumed_smoke"`
-	ProductionRate  float64       `json:"production_rate_per_s"` // 0 when unknown
+	ProductionRate  float64       `json:"production_rate_per_s"`          // 0 when unknown
+	ProductionSpan  time.Duration `json:"production_window_ns,omitempty"` // first to last time stamp that the rate was counted over
 	RateAssumed     string        `json:"rate_assumed,omitempty"`
 	Rate            float64       `json:"rate_per_s"`
 	Scale           float64       `json:"scale"`

@@ -173,6 +173,9 @@ func (c *compiler) mix() {
 	shares := map[string]float64{}
 	if ref := c.reference(); ref != nil {
 		x.ProductionRate = ref.Rate
+		if ref.Window != nil {
+			x.ProductionSpan = ref.Window.End.Sub(ref.Window.Start)
+		}
 		for i := range ref.Routes {
 			shares[ref.Routes[i].Name()] = ref.Routes[i].Weight
 		}

@@ -3,7 +3,9 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -47,7 +49,7 @@ func Text(o TextOptions) Renderer {
 		p.routes(run)
 		p.moved(run)
 		p.errors(run)
-		p.list("Causes", causeLines(run))
+		p.causes(run.Causes)
 		p.list("Warnings", run.Warnings)
 		p.list("Fidelity", fidelityLines(run))
 		p.list("Left behind", run.Leftovers)
@@ -155,6 +157,12 @@ func (p *page) load(run *evidence.Run) {
 		figure.Rate(run.Rates.Valid), figure.Share(run.Rates.ErrorShare)))
 	p.wrap(2, fmt.Sprintf("%s due: %s answered, %s failed, %s timed out, %s abandoned, %s unsent, %s lost", figure.Count(a.Due), figure.Count(a.Answered),
 		figure.Count(a.Failed), figure.Count(a.TimedOut), figure.Count(a.Abandoned), figure.Count(a.Unsent), figure.Count(a.Lost)))
+	if s := statusLine(run); s != "" {
+		p.wrap(2, s)
+	}
+	if n := run.Warmup.Due; n > 0 {
+		p.wrap(2, figure.Counted(n, "request")+" before them were due in the warm-up, which is not judged")
+	}
 	if run.Total == nil {
 		p.wrap(2, "latency not measured")
 		return
@@ -165,6 +173,37 @@ func (p *page) load(run *evidence.Run) {
 		p.latency("service time", run.TotalService)
 	}
 	fmt.Fprintf(&p.b, "  send delay p99 %s\n", figure.Millis(run.SendDelayP99))
+}
+
+// statusLine counts the answers by the class of their status.
+func statusLine(run *evidence.Run) string {
+	sum := map[string]uint64{}
+	for _, r := range run.Routes {
+		for class, n := range r.Status {
+			sum[class] += n
+		}
+	}
+	var parts []string
+	for _, class := range slices.Sorted(maps.Keys(sum)) {
+		parts = append(parts, figure.Count(sum[class])+" "+class)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "answers by status: " + strings.Join(parts, ", ")
+}
+
+func (p *page) causes(all []evidence.Cause) {
+	if len(all) == 0 {
+		return
+	}
+	p.title("Causes")
+	for _, c := range all {
+		p.wrap(2, c.Code+" "+c.Message)
+		if c.Next != "" {
+			p.wrap(4, "Next: "+c.Next)
+		}
+	}
 }
 
 func (p *page) latency(name string, l *evidence.Latency) {

@@ -17,6 +17,9 @@ import (
 // judge settles the account, evaluates the checks and fills the evidence.
 func (x *execution) judge() {
 	r, p := x.run, x.prep.plan
+	if x.stopped || x.aborted > 0 {
+		r.StoppedAfter = x.ran.Seconds()
+	}
 	r.Fill(p, x.tally, x.cpu)
 	r.Generator = &x.health
 	x.bands()
@@ -52,7 +55,7 @@ func (x *execution) bands() {
 // measured turns the tally into the plain numbers that the judge reads.
 func (x *execution) measured() judge.Case {
 	p := x.prep.plan
-	c := judge.Case{ClientErrorsCount: p.Smoke, Abort: x.aborted, AbortRate: p.Abort.Rate, AbortFor: p.Abort.For}
+	c := judge.Case{ClientErrorsCount: p.CountsClientErrors(), Abort: x.aborted, AbortRate: p.Abort.Rate, AbortFor: p.Abort.For}
 	delay := record.NewHistogram()
 	for i := range x.tally.Routes {
 		t := &x.tally.Routes[i]
@@ -123,14 +126,14 @@ func (x *execution) causes() {
 		}
 		byCode[f.Code] = append(byCode[f.Code], f)
 	}
-	for _, code := range order {
-		x.cause(describe(fault.Code(code), byCode[code]))
-	}
-	if x.stopped {
-		x.cause(fault.New(fault.CLI003, "the run was interrupted after %s of %s", x.ran.Round(100*time.Millisecond), x.prep.plan.Open.Duration))
+	if x.stopped { // first of all: a reader must not take the part for the whole
+		x.cause(fault.New(fault.CLI003, "the run was interrupted after %s of %s", figure.Duration(x.ran), figure.Duration(x.prep.plan.Open.Duration)))
 		if x.run.Verdict == judge.Pass {
 			x.run.Verdict = judge.Unverified
 		}
+	}
+	for _, code := range order {
+		x.cause(describe(fault.Code(code), byCode[code]))
 	}
 	if x.run.Verdict == judge.Unverified && len(x.kinds) == 0 {
 		x.cause(fault.New(fault.GEN003, "nothing that was declared could be judged"))
@@ -147,7 +150,11 @@ func describe(code fault.Code, fs []judge.Finding) *fault.Error {
 			names = append(names, fmt.Sprintf("and %d more", len(fs)-i))
 			break
 		}
-		names = append(names, strings.TrimSpace(f.Check+" "+f.Route))
+		name := strings.TrimSpace(f.Check + " " + f.Route)
+		if f.Check == judge.ErrorRate {
+			name += " (" + f.Reason + ")"
+		}
+		names = append(names, name)
 	}
 	where := strings.Join(names, "; ")
 	switch code {
@@ -189,7 +196,7 @@ func (x *execution) sentence() string {
 	case judge.Pass:
 		return fmt.Sprintf("Pass: all %d checks were measured over %s and held.", passed, figure.Counted(n, "answer"))
 	case judge.Fail:
-		return fmt.Sprintf("Fail: %d of %d checks did not hold. %s.", failed, passed+failed+open, x.run.Causes[0].Message)
+		return fmt.Sprintf("Fail: %d of %d checks did not hold. %s.", failed, passed+failed+open, strings.Join(x.headline(), ". "))
 	default:
 		why := "nothing was judged"
 		if len(x.run.Causes) > 0 {
@@ -197,6 +204,22 @@ func (x *execution) sentence() string {
 		}
 		return fmt.Sprintf("Unverified: %s.", why)
 	}
+}
+
+// headline is what a reader must know first of a run that failed: why it did, and what stands against
+// the figures.
+func (x *execution) headline() []string {
+	var out []string
+	for _, c := range x.run.Causes {
+		switch fault.Code(c.Code) {
+		case fault.LOD011, fault.LOD002, fault.CLI003, fault.GEN001:
+			out = append(out, strings.ToUpper(c.Message[:1])+c.Message[1:])
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, x.run.Causes[0].Message)
+	}
+	return out
 }
 
 func (x *execution) close() (*Result, error) {

@@ -108,13 +108,11 @@ func (x *execution) send(ctx context.Context) error {
 	x.say("sending %s at %s for %s to %s", figure.Counted(x.run.Plan.Arrivals, "request"), figure.Rate(p.Open.Rate),
 		figure.Duration(p.Open.Duration), x.run.Target.URL)
 	x.note("sending", map[string]any{"arrivals": x.run.Plan.Arrivals, "digest": x.run.Plan.ScheduleDigest})
-	begun := time.Now()
 	if err := x.load(sending, stop); err != nil {
 		return err
 	}
 	x.stopped = ctx.Err() != nil && x.aborted == 0
 	x.note("sending ended", map[string]any{"aborted": x.aborted > 0, "interrupted": x.stopped})
-	x.ran = min(p.Open.Duration, time.Since(begun))
 	return nil
 }
 
@@ -132,6 +130,14 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	following, done := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { m.follow(following) })
+	x.ran = p.Open.Duration
+	wg.Go(func() {
+		select {
+		case <-ctx.Done(): // an interrupt, or the abort rule
+			x.ran = min(x.ran, max(0, time.Since(m.start)))
+		case <-following.Done():
+		}
+	})
 	tally, results, err := job.Run(ctx)
 	done()
 	wg.Wait()

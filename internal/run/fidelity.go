@@ -8,6 +8,7 @@ import (
 	"seatrial/evidence"
 	"seatrial/judge"
 	"seatrial/plan"
+	"seatrial/report/figure"
 )
 
 // fidelity says, dimension by dimension, what of production this run reproduced (LD-15). A dimension
@@ -48,9 +49,12 @@ func trafficDimension(m plan.Mix) evidence.Dimension {
 		d.State, d.Text = "absent", "the source held no request"
 		return d
 	}
-	d.Text = fmt.Sprintf("%s of production's requests are on routes that this run sends, at %.3g/s beside production's own %.3g/s", percent(m.Reached), m.Rate, m.ProductionRate)
+	d.Text = fmt.Sprintf("%s of production's requests are on routes that this run sends, at %s beside production's own %s", percent(m.Reached), figure.Rate(m.Rate), figure.Rate(m.ProductionRate))
+	if m.ProductionSpan > 0 {
+		d.Text += fmt.Sprintf(" (%s in %s)", figure.Counted(m.Requests, "request"), figure.Duration(m.ProductionSpan))
+	}
 	if m.RateAssumed != "" {
-		d.Text = fmt.Sprintf("%s of production's requests are on routes that this run sends, at %.3g/s; the rate was assumed: %s", percent(m.Reached), m.Rate, m.RateAssumed)
+		d.Text = fmt.Sprintf("%s of production's requests are on routes that this run sends, at %s; the rate was assumed: %s", percent(m.Reached), figure.Rate(m.Rate), m.RateAssumed)
 	}
 	if m.HeaviestMissed != "" {
 		d.Text += fmt.Sprintf("; the heaviest route that it never touches is %s (%s)", m.HeaviestMissed, percent(m.MissedShare))

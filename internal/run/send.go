@@ -99,6 +99,7 @@ func frameOf(p *plan.Plan, sum *record.Snapshot, elapsed time.Duration) watch.Fr
 		Failures: sum.Errors, Offered: p.Open.Rate,
 		P99: recent.P99, SendDelayP99: recent.SendDelayP99, Samples: recent.Totals.Responses}
 	if recent.Span > 0 {
+		f.Span = recent.Span
 		f.Achieved = float64(recent.Totals.Answered) / recent.Span.Seconds()
 	}
 	if sum.Responses > 0 {

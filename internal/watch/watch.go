@@ -35,8 +35,9 @@ type Frame struct {
 	Ended    uint64 // of those, ended in any way
 	Failures uint64 // of those, errors
 
-	Offered      float64       // due per second, recently
-	Achieved     float64       // answered per second, recently
+	Offered      float64       // due per second, the plan's mean
+	Achieved     float64       // answered per second, in the last Span
+	Span         time.Duration // what the recent figures are taken over
 	P99          time.Duration // response time, recently
 	Samples      uint64        // behind P99; 0: P99 is not measured
 	Errors       float64       // share of what ended, 0..1
@@ -117,9 +118,12 @@ func (p *plain) Done(Final) {}
 // Line is one frame on one line.
 func Line(f Frame) string {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "%s of %s, %s: offered %s, achieved %s, p99 %s, errors %s, send delay p99 %s",
-		figure.Duration(f.Elapsed.Truncate(time.Second)), figure.Duration(f.Total), phaseText(f.Phase),
-		figure.Rate(f.Offered), figure.Rate(f.Achieved), f.P99Text(), figure.Share(f.Errors), figure.Duration(f.SendDelayP99))
+	fmt.Fprintf(b, "%s of %s, %s: offered %s, errors %s", figure.Duration(f.Elapsed.Truncate(time.Second)), figure.Duration(f.Total),
+		phaseText(f.Phase), figure.Rate(f.Offered), figure.Share(f.Errors))
+	if f.Span > 0 {
+		fmt.Fprintf(b, "; last %s: achieved %s, p99 %s, send delay p99 %s", figure.Duration(f.Span), figure.Rate(f.Achieved), f.P99Text(),
+			figure.Duration(f.SendDelayP99))
+	}
 	if len(f.Slowest) > 0 {
 		fmt.Fprintf(b, ", slowest %s", OneLine(f.Slowest[0].Route))
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func frame(elapsed time.Duration) watch.Frame {
-	return watch.Frame{Elapsed: elapsed, Total: time.Minute, Phase: watch.Judged, Offered: 1204, Achieved: 1203.6,
+	return watch.Frame{Elapsed: elapsed, Total: time.Minute, Phase: watch.Judged, Offered: 1204, Achieved: 1203.6, Span: 5 * time.Second,
 		P99: 41200 * time.Microsecond, Samples: 12345, Errors: 0.0125, SendDelayP99: 412 * time.Microsecond,
 		Slowest: []watch.Slow{{Route: "GET /orders/{id}", P99: 90 * time.Millisecond, Samples: 80}}}
 }
@@ -21,8 +21,8 @@ func TestPlainPrintsOneLineEveryTenSeconds(t *testing.T) {
 		w.Update(frame(time.Duration(i) * 200 * time.Millisecond))
 	}
 	w.Done(watch.Final{})
-	want := "10 s of 1 min, judged: offered 1,204/s, achieved 1,204/s, p99 41.2 ms (n=12,345), errors 1.25%, send delay p99 412 µs, slowest GET /orders/{id}\n" +
-		"20 s of 1 min, judged: offered 1,204/s, achieved 1,204/s, p99 41.2 ms (n=12,345), errors 1.25%, send delay p99 412 µs, slowest GET /orders/{id}\n"
+	want := "10 s of 1 min, judged: offered 1,204/s, errors 1.25%; last 5 s: achieved 1,204/s, p99 41.2 ms (n=12,345), send delay p99 412 µs, slowest GET /orders/{id}\n" +
+		"20 s of 1 min, judged: offered 1,204/s, errors 1.25%; last 5 s: achieved 1,204/s, p99 41.2 ms (n=12,345), send delay p99 412 µs, slowest GET /orders/{id}\n"
 	if b.String() != want {
 		t.Errorf("got:\n%swant:\n%s", b.String(), want)
 	}

@@ -163,7 +163,7 @@ func (m model) text() string {
 		return m.faint("starting") + "\n"
 	}
 	lines := []string{m.head(f, width), m.bar(f, width),
-		m.row("rate", "offered "+figure.Rate(f.Offered)+"   achieved "+figure.Rate(f.Achieved), width),
+		m.row("rate", "offered "+figure.Rate(f.Offered)+"   achieved "+figure.Rate(f.Achieved)+lately(f.Span), width),
 		m.row("latency", "p99 "+f.P99Text(), width),
 		m.errors(f, width),
 		m.row("generator", "send delay p99 "+figure.Duration(f.SendDelayP99), width)}
@@ -180,6 +180,14 @@ func (m model) text() string {
 	}
 	lines = append(lines, m.faint(cut("Ctrl-C stops the run and writes the evidence", width)))
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// lately says what the figures beside it are taken over.
+func lately(span time.Duration) string {
+	if span <= 0 {
+		return ""
+	}
+	return " in the last " + figure.Duration(span)
 }
 
 func (m model) head(f watch.Frame, width int) string {

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func frame() watch.Frame {
-	return watch.Frame{Elapsed: 75 * time.Second, Total: 2 * time.Minute, Phase: watch.Judged, Offered: 1204, Achieved: 1203.6, Ended: 90_000, Failures: 1125,
+	return watch.Frame{Elapsed: 75 * time.Second, Total: 2 * time.Minute, Phase: watch.Judged, Offered: 1204, Achieved: 1203.6, Span: 5 * time.Second, Ended: 90_000, Failures: 1125,
 		P99: 41200 * time.Microsecond, Samples: 12345, Errors: 0.0125, SendDelayP99: 412 * time.Microsecond, Warning: "send delay\x1b[2J is high",
 		Slowest: []watch.Slow{{Route: "GET /orders/{id}", P99: 90 * time.Millisecond, Samples: 80}, {Route: strings.Repeat("GET /very/long/", 20), P99: time.Second, Samples: 1}}}
 }
@@ -27,7 +27,7 @@ func TestViewShowsEverything(t *testing.T) {
 	got := model{config: Config{Command: "run"}, frame: frame(), seen: true, width: 72}.text()
 	want := `run  running                                        45 s left of 2 min
 █████████████████████████████████████████░░░░░░░░░░░░░░░░░░░░░░░░░   62%
-rate      offered 1,204/s   achieved 1,204/s
+rate      offered 1,204/s   achieved 1,204/s in the last 5 s
 latency   p99 41.2 ms (n=12,345)
 errors    1.25% of 90,000 requests
 generator send delay p99 412 µs
