@@ -36,6 +36,7 @@ type Health struct {
 	BytesOut       uint64        `json:"bytes_out"`
 	Retransmits    int64         `json:"tcp_retransmits"` // of the host during the run
 	IfaceDrops     int64         `json:"interface_drops"` // of the interfaces during the run
+	Unasked        uint64        `json:"unasked"`         // connections given up because bytes came that belong to no request
 	LostSamples    uint64        `json:"lost_samples"`
 	RateLimited    uint64        `json:"max_rate_unsent"` // arrivals not sent because of the target's max_rate
 	Suspended      time.Duration `json:"suspended_ns"`    // time in which the machine or the process stood still

@@ -41,6 +41,7 @@ const (
 	GEN004 Code = "GEN-004"
 	GEN005 Code = "GEN-005"
 	GEN006 Code = "GEN-006"
+	GEN007 Code = "GEN-007"
 
 	EVD001 Code = "EVD-001"
 	EVD002 Code = "EVD-002"
@@ -122,6 +123,9 @@ var catalogue = [...]Entry{
 	{GEN006, Unproved, "nothing is enabled",
 		"The command runs what the manifest enables, and it enables nothing. Nothing was run, so nothing was proved.",
 		"Enable a part in the manifest, or ask for it by flag."},
+	{GEN007, Unproved, "answers that nobody asked for",
+		"More than 1% of the connections' answers were followed or preceded by bytes that belong to no request, so an answer may have been counted for a request that it does not belong to.",
+		"Look at what the target writes beside its answers: a body behind a 204 or a HEAD, two answers to one request, a greeting."},
 	{LOD001, Refused, "the target is not an environment this engine created",
 		"Load goes to environments that Seatrial brought up itself, proved by the ledger and the service's own port, or to targets that the manifest lists. Nothing was sent.",
 		"Run it against an environment (`seatrial env up`), or list a loopback URL under `targets:` with `max_rate`."},

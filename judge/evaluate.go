@@ -18,6 +18,7 @@ const (
 	ClientErrorIncrease = "client_error_increase"
 	GeneratorHealth     = "generator"
 	Aborted             = "abort"
+	Answers             = "answers" // that each belongs to its request
 )
 
 // Bounds of the generator's own health (LD-11).
@@ -31,6 +32,8 @@ const (
 type Case struct {
 	Routes    []RouteCase
 	Generator GeneratorCase
+	// Unasked is how many connections were given up because bytes came that belong to no request.
+	Unasked uint64
 	// Abort is the error share at which the run was aborted; 0 when it was not.
 	Abort     float64
 	AbortRate float64 // the limit that it was over
@@ -85,6 +88,7 @@ func Evaluate(checks []Check, c Case) []Finding {
 	}
 	out = append(out, judgeClientErrors(clients, c)...)
 	out = append(out, judgeGenerator(c))
+	out = append(out, judgeUnasked(c)...)
 	if c.Abort > 0 {
 		out = append(out, Finding{Check: Aborted, Verdict: Fail, Code: string(fault.LOD002), Unit: "share",
 			Measured: c.Abort, Limit: c.AbortRate, Samples: c.Generator.Sent,
@@ -116,8 +120,8 @@ func Overall(findings []Finding) Verdict {
 
 // judgeP95 places the limit against the route's order-statistic band (LD-8, CO-15), by exact counts:
 // the value of rank u is at or under the limit if and only if at least u values are.
-func judgeP95(k Check, c Case) Finding {
-	f := Finding{Check: k.Name, Route: k.RouteName, Unit: "ms", Baseline: millis(k.Baseline),
+func judgeP95(k Check, c Case) (f Finding) {
+	f = Finding{Check: k.Name, Route: k.RouteName, Unit: "ms", Baseline: millis(k.Baseline),
 		BaselineSamples: k.BaselineSamples, BaselineFrom: k.BaselineFrom, Limit: millis(float64(k.LimitNanos))}
 	if k.Route < 0 {
 		f.Code, f.Limit = string(fault.LOD016), 0
@@ -135,9 +139,10 @@ func judgeP95(k Check, c Case) Finding {
 	f.Measured = millis(float64(r.P95))
 	f.Lo, f.Hi, f.Unbounded = bandMillis(r, band)
 	f.Generator = generatorShare(r)
+	defer func() { f.Reason += failedAreOver(r) }()
 	switch {
 	case band.Lo > 0 && r.Under < band.Lo:
-		return breachOrGenerator(f, r, band)
+		f = breachOrGenerator(f, r, band)
 	case band.Hi > 0 && r.Under >= band.Hi:
 		f.Verdict = Pass
 		f.Reason = "the whole interval lies at or under the limit"
@@ -149,6 +154,15 @@ func judgeP95(k Check, c Case) Finding {
 		f.Reason = "the limit lies inside the interval, so this run cannot tell"
 	}
 	return f
+}
+
+// failedAreOver says that requests without a valid answer are over the limit, whatever the time that they
+// took: a server that fails at once is not fast.
+func failedAreOver(r RouteCase) string {
+	if r.Errors == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of %d requests had no valid answer and count as over it", r.Errors, r.Responses)
 }
 
 // breachOrGenerator tells a breach of the target from one that the generator's own lateness made
@@ -208,8 +222,20 @@ func judgeErrorRate(k Check, c Case) Finding {
 		f.Verdict, f.Code = Fail, string(fault.LOD011)
 		return f
 	}
+	if answered(c) == 0 { // a limit that allows every error is no reason to pass without an answer
+		f.Code, f.Reason = string(fault.GEN003), "no request was answered: "+f.Reason
+		return f
+	}
 	f.Verdict = Pass
 	return f
+}
+
+func answered(c Case) uint64 {
+	var n uint64
+	for _, r := range c.Routes {
+		n += r.Answered
+	}
+	return n
 }
 
 // worstNamed is how many routes the reason of an error rate names.
@@ -245,6 +271,20 @@ func worstRoutes(c Case) string {
 		fmt.Fprintf(&out, "%s%s %d of %d", sep, b.name, b.errs, b.n)
 	}
 	return out.String()
+}
+
+// maxUnasked is the share of answers beside which unasked bytes may come.
+const maxUnasked = 0.01
+
+// judgeUnasked takes a pass away from a run in which answers cannot be told from bytes that nobody asked
+// for.
+func judgeUnasked(c Case) []Finding {
+	n := answered(c)
+	if float64(c.Unasked) <= maxUnasked*float64(n) {
+		return nil
+	}
+	return []Finding{{Check: Answers, Unit: "share", Measured: float64(c.Unasked) / float64(max(n, 1)), Limit: maxUnasked, Samples: n,
+		Code: string(fault.GEN007), Reason: fmt.Sprintf("bytes that belong to no request came on %d connections, beside %d answers", c.Unasked, n)}}
 }
 
 // judgeGenerator is LD-11's last sentence.

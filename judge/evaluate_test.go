@@ -68,6 +68,8 @@ func readCases(t *testing.T, path string) []*scripted {
 		}
 		s := out[len(out)-1]
 		switch word {
+		case "unasked":
+			s.c.Unasked = words(t, "x="+rest).u("x")
 		case "smoke":
 			s.c.ClientErrorsCount = true
 		case "route":

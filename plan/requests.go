@@ -3,7 +3,9 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"seatrial/engine/httpload"
@@ -113,17 +115,61 @@ func (p *Plan) ScheduleDigest() string {
 
 // Due counts what the schedule intends: the arrivals of the warm-up, and those of the judged part by
 // route. The account of a finished run must equal it.
-func (p *Plan) Due() (warmup uint64, judged []uint64) {
+func (p *Plan) Due() (warmup uint64, judged []uint64) { return p.Unreleased([]uint64{0}) }
+
+// Unreleased counts the arrivals that the slices of a run did not release, because it was stopped: slice
+// k of len(released) has released its first released[k] arrivals.
+func (p *Plan) Unreleased(released []uint64) (warmup uint64, judged []uint64) {
 	judged = make([]uint64, len(p.Routes))
-	s := p.Schedule()
-	for a, ok := s.Next(); ok; a, ok = s.Next() {
-		if a.Due < p.Warmup {
-			warmup++
-			continue
+	first, n := p.firstJudged(), uint64(len(released))
+	for k, done := range released {
+		next := uint64(k) + n*done
+		if next < first {
+			skip := (first - next + n - 1) / n
+			warmup += skip
+			next += n * skip
 		}
-		judged[p.requests.mix.Route(a.Index)]++
+		p.countRoutes(next, n, judged)
 	}
 	return warmup, judged
+}
+
+// firstJudged is the index of the first arrival after the warm-up.
+func (p *Plan) firstJudged() uint64 {
+	s := p.Schedule()
+	for a, ok := s.Next(); ok; a, ok = s.Next() {
+		if a.Due >= p.Warmup {
+			return a.Index
+		}
+	}
+	return p.arrivals
+}
+
+// countRoutes adds the arrivals from, from+step and so on to the end by route. Routes need no due times,
+// so that every core can count a part.
+func (p *Plan) countRoutes(from, step uint64, into []uint64) {
+	if from >= p.arrivals {
+		return
+	}
+	parts := uint64(runtime.GOMAXPROCS(0))
+	total := (p.arrivals-from-1)/step + 1
+	counts := make([][]uint64, parts)
+	var wg sync.WaitGroup
+	for k := range parts {
+		wg.Go(func() {
+			sum := make([]uint64, len(into))
+			for i := total * k / parts; i < total*(k+1)/parts; i++ {
+				sum[p.Route(from+i*step)]++
+			}
+			counts[k] = sum
+		})
+	}
+	wg.Wait()
+	for _, sum := range counts {
+		for i, n := range sum {
+			into[i] += n
+		}
+	}
 }
 
 // End is the last moment at which a request can be due, plus its time-out.

@@ -69,6 +69,39 @@ func TestSlicesSendTheSame(t *testing.T) {
 	})
 }
 
+// TestUnreleasedIsTheRest: what slices released until a stop and what they did not is the whole.
+func TestUnreleasedIsTheRest(t *testing.T) {
+	source, observed := shop(t)
+	p := compile(t, Input{Manifest: parse(t, otelManifest+"  rate: 200/s\n"), Source: source, Observed: observed})
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(rt, "slices")
+		released := make([]uint64, n)
+		warmup, judged := uint64(0), make([]uint64, len(p.Routes))
+		for k := range released {
+			s := schedule.Shard(p.Schedule(), k, n)
+			stop := rapid.Uint64Range(0, p.Arrivals()/uint64(n)+1).Draw(rt, "released")
+			for a, ok := s.Next(); ok && released[k] < stop; a, ok = s.Next() {
+				released[k]++
+				if a.Due < p.Warmup {
+					warmup++
+				} else {
+					judged[p.Route(a.Index)]++
+				}
+			}
+		}
+		restWarmup, rest := p.Unreleased(released)
+		allWarmup, all := p.Due()
+		if warmup+restWarmup != allWarmup {
+			rt.Fatalf("%d + %d in the warm-up are not %d", warmup, restWarmup, allWarmup)
+		}
+		for i := range all {
+			if judged[i]+rest[i] != all[i] {
+				rt.Fatalf("route %d: %d + %d are not %d", i, judged[i], rest[i], all[i])
+			}
+		}
+	})
+}
+
 // TestRouteIsThatOfTheRequest: what counts requests without making them counts the same ones.
 func TestRouteIsThatOfTheRequest(t *testing.T) {
 	source, observed := shop(t)

@@ -37,7 +37,7 @@ type RouteTally struct {
 	Wait      *Histogram // wait for a connection, of Response's samples
 	BytesIn   uint64
 	BytesOut  uint64
-	Under     []uint64 // by Config.Limits: response times at or under the limit, unrounded ns, of Response's samples
+	Under     []uint64 // by Config.Limits: valid answers at or under the limit, unrounded ns; Response has more samples, those that failed
 	NetUnder  []uint64 // the same, response time less send delay
 }
 
@@ -134,6 +134,9 @@ func (r *RouteTally) add(s *Sample, limits []time.Duration) {
 		if s.FirstByte >= s.Sent && (s.FirstByte > 0 || s.Outcome == Answered) {
 			r.FirstByte.Record(s.FirstByte - s.Sent)
 		}
+	}
+	if s.Error() {
+		return // a request without a valid answer is over every limit, however soon it failed
 	}
 	for i, l := range limits {
 		if response <= l {
@@ -235,6 +238,17 @@ func (x *Second) merge(o *Second) {
 func addAll(to, from []uint64) {
 	for i, v := range from {
 		to[i] += v
+	}
+}
+
+// AddUnsent counts arrivals that a stop left unreleased, of the warm-up and by route. They have no
+// samples, and the series reaches until the stop.
+func (t *Tally) AddUnsent(warmup uint64, routes []uint64) {
+	t.Warmup.count(UnsentStop, warmup)
+	for i, n := range routes {
+		t.Judged.count(UnsentStop, n)
+		t.Routes[i].Account.count(UnsentStop, n)
+		t.Routes[i].Outcomes[UnsentStop] += n
 	}
 }
 

@@ -128,7 +128,7 @@ func (c *Config) tlsConfig() *tls.Config {
 
 // Result is what an engine observed of itself in one run or slice.
 type Result struct {
-	Released       uint64 // arrivals that the schedule gave; each has exactly one sample
+	Released       uint64 // arrivals that were released; each has exactly one sample. After a stop the rest of the schedule is not
 	ConnPeak       int
 	ConnOpened     uint64
 	ConnLimitHit   uint64 // arrivals that waited because the connection limit was reached
@@ -148,6 +148,7 @@ func (r *Result) AddTo(h *engine.Health) {
 	h.PortsExhausted += r.PortsExhausted
 	h.FDExhausted += r.FDExhausted
 	h.RateLimited += r.RateLimited
+	h.Unasked += r.Discarded
 	h.BytesIn += r.BytesIn
 	h.BytesOut += r.BytesOut
 }

@@ -40,7 +40,8 @@ type conn struct {
 	out     []byte
 	req     Request
 	used    bool // a request was written before
-	peeked  bool // result of look
+	peeked  bool // result of look: nothing waits to be read
+	spoke   bool // and bytes do, not only the end of the stream
 	look    func(fd uintptr)
 
 	mu       sync.Mutex // everything below
@@ -233,6 +234,11 @@ func (c *conn) admit(w waiting) record.Outcome {
 			_ = c.nc.SetReadDeadline(past) // the reader ends the connection
 		}
 		return record.Lost
+	case !c.used && !c.quiet() && c.spoke: // it spoke before it was asked: that is no answer
+		c.broken = true
+		p.discarded.Add(1)
+		_ = c.nc.SetReadDeadline(past)
+		return record.InvalidResponse
 	case p.epoch.Now() >= w.Due+p.cfg.Limits.Timeout:
 		return record.UnsentLimit
 	case !p.cfg.Target.Write().Allow():

@@ -116,8 +116,8 @@ func (c *loopConn) dial(to netip.AddrPort) error {
 	return nil
 }
 
-// dialled is called when the connect has ended.
-func (l *loop) dialled(c *loopConn) {
+// dialled is called when the connect has ended. spoke says that there is something to read already.
+func (l *loop) dialled(c *loopConn, spoke bool) {
 	e, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && e != 0 {
 		err = unix.Errno(e)
@@ -130,10 +130,22 @@ func (l *loop) dialled(c *loopConn) {
 	c.connect = max(1, now-c.began)
 	c.stage.remove()
 	if l.tls == nil {
+		if spoke && waitsToBeRead(c.fd) { // it spoke before it was asked: that is no answer
+			l.result.Discarded++
+			l.failed(c, record.InvalidResponse, now)
+			return
+		}
 		l.established(c)
 		return
 	}
 	l.startHandshake(c, now)
+}
+
+// waitsToBeRead tells whether bytes have arrived; the end of the stream is none.
+func waitsToBeRead(fd int) bool {
+	var b [1]byte
+	n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	return err == nil && n > 0
 }
 
 // established begins what the connection was opened for.

@@ -120,7 +120,7 @@ func newLoop(cfg Config) (*loop, error) {
 	return l, nil
 }
 
-// run works until every arrival of the schedule has been recorded.
+// run works until every arrival that was released has been recorded.
 func (l *loop) run() {
 	for {
 		now := l.epoch.Now()
@@ -167,10 +167,6 @@ func (l *loop) release(now time.Duration) bool {
 	for n := 0; l.more; n++ {
 		a := l.next
 		switch {
-		case l.stopped:
-			l.count()
-			l.unsent(a, record.UnsentStop)
-			continue
 		case a.Due > now:
 			return false
 		case n == releaseBatch:
@@ -311,7 +307,7 @@ func (l *loop) expired(c *loopConn, list *deadlines, now time.Duration) {
 
 // stop ends all writing: what waits becomes unsent, and what is on its way may drain.
 func (l *loop) stop(now time.Duration) {
-	l.stopped, l.drain = true, now+max(0, l.cfg.StopDrain)
+	l.stopped, l.more, l.drain = true, false, now+max(0, l.cfg.StopDrain)
 	for w, ok := l.queue.pop(); ok; w, ok = l.queue.pop() {
 		l.unsent(w.Arrival, record.UnsentStop)
 	}
@@ -324,7 +320,8 @@ func (l *loop) stop(now time.Duration) {
 }
 
 func (l *loop) unsent(a schedule.Arrival, o record.Outcome) {
-	l.refuse(a, routeOf(l.cfg.Requests, a.Index, &l.req), o)
+	l.cfg.Requests.At(a.Index, &l.req)
+	l.refuse(a, l.req.Route, o)
 }
 
 // refuse records an arrival that is not sent.
@@ -386,7 +383,7 @@ func (l *loop) handle(e unix.EpollEvent) {
 	switch c.state {
 	case loopDialling:
 		if e.Events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-			l.dialled(c)
+			l.dialled(c, e.Events&unix.EPOLLIN != 0)
 		}
 	case loopShaking:
 		c.link.arrived(l.buf)

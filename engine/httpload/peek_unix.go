@@ -15,7 +15,7 @@ func (c *conn) quiet() bool {
 	if c.raw == nil {
 		return true
 	}
-	c.peeked = false
+	c.peeked, c.spoke = false, false
 	return c.raw.Control(c.look) == nil && c.peeked
 }
 
@@ -26,5 +26,6 @@ func (c *conn) peek(fd uintptr) {
 		c.peeked = true // session tickets may come at any time
 		return
 	}
+	c.spoke = err == nil && n > 0
 	c.peeked = err == unix.EAGAIN || err == unix.EINTR
 }

@@ -13,15 +13,15 @@ import (
 )
 
 // Portable sends the schedule with one goroutine per connection, on every system (EG-5). It returns
-// when every arrival that the schedule gives has exactly one sample.
+// when every arrival that was released has exactly one sample.
 //
 // An arrival that is due takes the connection that fell idle last, or a new one up to
 // Limits.MaxConnections, or waits in a queue in order of due time; the wait is inside the response
 // time. One that finds no connection within its time-out becomes UnsentLimit. No answer, however
 // slow, delays what is due next.
 //
-// When ctx ends, nothing more is written: what waits becomes UnsentStop and so does the rest of the
-// schedule, due or not; what is on its way is waited for during StopDrain and is then Abandoned.
+// When ctx ends, nothing more is written: what waits becomes UnsentStop, the rest of the schedule is not
+// released any more, and what is on its way is waited for during StopDrain and is then Abandoned.
 //
 // A request is never sent twice. When a server closes an idle connection in the very moment in which
 // a request is written on it, that request is a Reset.
@@ -126,19 +126,18 @@ func (q *queue) pop() (waiting, bool) {
 	return w, true
 }
 
-// dispatch releases each arrival when it is due, and accounts for the rest after a stop.
+// dispatch releases each arrival when it is due, until the end or a stop.
 func (p *portable) dispatch(ctx context.Context) {
 	w := engine.NewWaiter(p.epoch)
 	defer w.Stop()
 	var r Request // its buffers are reused
 	for a, ok := p.cfg.Schedule.Next(); ok; a, ok = p.cfg.Schedule.Next() {
-		p.released.Add(1)
-		p.pending.Add(1)
 		if p.stopped.Load() || !w.Until(ctx, a.Due) {
 			p.halt()
-			p.unsent(a, &r, record.UnsentStop)
-			continue
+			return
 		}
+		p.released.Add(1)
+		p.pending.Add(1)
 		p.release(a, &r)
 	}
 }
@@ -314,7 +313,8 @@ func (p *portable) closeAll() {
 }
 
 func (p *portable) unsent(a schedule.Arrival, r *Request, o record.Outcome) {
-	p.refuse(a, routeOf(p.cfg.Requests, a.Index, r), o)
+	p.cfg.Requests.At(a.Index, r)
+	p.refuse(a, r.Route, o)
 }
 
 // refuse records an arrival that is not sent.

@@ -221,8 +221,8 @@ func TestFirstByteTimeOut(t *testing.T) {
 	})
 }
 
-// TestStop: after a stop nothing is written, what is on its way may drain, and every arrival of the
-// schedule is accounted for.
+// TestStop: after a stop nothing is written or released, what is on its way may drain, and every arrival
+// that was released is accounted for.
 func TestStop(t *testing.T) {
 	each(t, func(t *testing.T, run engineFunc) {
 		var last atomic.Int64
@@ -254,9 +254,12 @@ func TestStop(t *testing.T) {
 			t.Fatal(err)
 		}
 		took := time.Since(start)
-		got := seen.sorted(t, 5002)
-		if got[0].Outcome != record.Abandoned || got[1].Outcome != record.Answered || got[5001].Outcome != record.UnsentStop || r.Released != 5002 {
-			t.Errorf("%+v\n%+v\n%+v", got[0], got[1], got[5001])
+		got := seen.sorted(t, int(r.Released))
+		if r.Released < 3 || r.Released > 1000 {
+			t.Fatalf("%d arrivals were released in 200 ms of a schedule of 25 s", r.Released)
+		}
+		if got[0].Outcome != record.Abandoned || got[1].Outcome != record.Answered {
+			t.Errorf("%+v\n%+v", got[0], got[1])
 		}
 		if d := time.Duration(last.Load() - stopped.Load()); d > 100*time.Millisecond {
 			t.Errorf("a request arrived %s after the stop", d)
@@ -617,3 +620,48 @@ func BenchmarkPortable(b *testing.B) {
 type discard struct{}
 
 func (discard) Add(*record.Sample) {}
+
+// TestAnswerBeforeTheRequest: what a server says before it is asked is not taken for an answer. A server
+// that is quick enough cannot be told from one that answers, since its bytes come right behind the
+// request; then the true answer is left over, and the connection is given up and counted.
+func TestAnswerBeforeTheRequest(t *testing.T) {
+	each(t, func(t *testing.T, run engineFunc) {
+		addr := listen(t, func(c net.Conn) {
+			say(c, fine)
+			r := bufio.NewReader(c)
+			for _, ok := readHead(r); ok; _, ok = readHead(r) {
+				say(c, "HTTP/1.1 500 x\r\nContent-Length: 0\r\n\r\n")
+			}
+		})
+		seen := &notes{}
+		r := mustRun(t, run, Config{Target: admit(t, "http://"+addr, 0), Requests: lines{"GET /"}, Recorder: seen, Schedule: every(20*time.Millisecond, 20)})
+		fooled, invalid := uint64(0), uint64(0)
+		for _, s := range seen.sorted(t, 20) {
+			switch {
+			case s.Outcome == record.Answered && s.Status == 200:
+				fooled++
+			case s.Outcome == record.InvalidResponse:
+				invalid++
+			default:
+				t.Errorf("%+v", s)
+			}
+		}
+		if r.Discarded < fooled+invalid-1 { // the last one's true answer may come after the end
+			t.Errorf("%d answers were not asked for, %d requests were refused, %d connections were discarded", fooled, invalid, r.Discarded)
+		}
+	})
+}
+
+// TestClosedBeforeTheRequest: a connection that the peer closed at once is a reset, not an answer.
+func TestClosedBeforeTheRequest(t *testing.T) {
+	each(t, func(t *testing.T, run engineFunc) {
+		addr := listen(t, func(net.Conn) {})
+		seen := &notes{}
+		mustRun(t, run, Config{Target: admit(t, "http://"+addr, 0), Requests: lines{"GET /"}, Recorder: seen, Schedule: every(10*time.Millisecond, 10)})
+		for _, s := range seen.sorted(t, 10) {
+			if s.Outcome != record.Reset {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}

@@ -15,18 +15,5 @@ type Requests interface {
 	At(i uint64, r *Request)
 }
 
-// router is a Requests that can tell the route of a request without making the request. After a stop,
-// what was not sent of a long schedule is counted by it.
-type router interface{ Route(i uint64) uint32 }
-
-// routeOf gives the route of request i; r is scratch.
-func routeOf(q Requests, i uint64, r *Request) uint32 {
-	if f, ok := q.(router); ok {
-		return f.Route(i)
-	}
-	q.At(i, r)
-	return r.Route
-}
-
 // Header is one header line that every request carries.
 type Header struct{ Name, Value string }

@@ -55,7 +55,7 @@ func (x *execution) bands() {
 // measured turns the tally into the plain numbers that the judge reads.
 func (x *execution) measured() judge.Case {
 	p := x.prep.plan
-	c := judge.Case{ClientErrorsCount: p.CountsClientErrors(), Abort: x.aborted, AbortRate: p.Abort.Rate, AbortFor: p.Abort.For}
+	c := judge.Case{Unasked: x.health.Unasked, ClientErrorsCount: p.CountsClientErrors(), Abort: x.aborted, AbortRate: p.Abort.Rate, AbortFor: p.Abort.For}
 	delay := record.NewHistogram()
 	for i := range x.tally.Routes {
 		t := &x.tally.Routes[i]

@@ -150,8 +150,20 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	}
 	x.tally = tally
 	x.addUp(results)
+	if ctx.Err() != nil {
+		x.tally.AddUnsent(p.Unreleased(released(results)))
+	}
 	x.tally.Settle(intended(p))
 	return nil
+}
+
+// released is how far each worker came in its slice of the schedule.
+func released(results []*httpload.Result) []uint64 {
+	out := make([]uint64, len(results))
+	for k, r := range results {
+		out[k] = r.Released
+	}
+	return out
 }
 
 // slices is how many workers send side by side.

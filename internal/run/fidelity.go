@@ -103,6 +103,9 @@ func (x *execution) warnings() []string {
 	if hit := x.health.ConnLimitHit; hit > 0 {
 		out = append(out, fmt.Sprintf("%d requests waited for one of the %d connections (max_connections); the wait is inside their response time", hit, x.health.ConnLimit))
 	}
+	if n := x.health.Unasked; n > 0 {
+		out = append(out, fmt.Sprintf("%s given up because bytes came that belong to no request", figure.Counted(n, "connection")))
+	}
 	if x.aim.notice != "" {
 		out = append(out, x.aim.notice)
 	}
