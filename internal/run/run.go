@@ -44,6 +44,9 @@ type Result struct {
 // Do makes one run. An error means that there was no run: something was refused or not there before
 // the first request. Everything after that is in the Result.
 func Do(ctx context.Context, cfg Config) (*Result, error) {
+	if err := cfg.checkFlags(); err != nil {
+		return nil, err
+	}
 	prep, err := prepare(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -186,3 +186,28 @@ func TestCausesAreShort(t *testing.T) {
 		t.Errorf("%q", e.Message)
 	}
 }
+
+// TestFlagsThatMeanNothingAreRefused: a flag that would be passed over in silence is not taken.
+func TestFlagsThatMeanNothingAreRefused(t *testing.T) {
+	service := manifest.Manifest{Services: map[string]manifest.Service{"shop": {}}}
+	target := manifest.Manifest{Targets: map[string]manifest.Target{"staging": {}}}
+	for name, c := range map[string]struct {
+		cfg Config
+		ok  bool
+	}{
+		"a service":                {Config{Manifest: &service, Env: "blue"}, true},
+		"a revision":               {Config{Manifest: &service, Revision: "HEAD", Keep: true}, true},
+		"a target":                 {Config{Manifest: &target}, true},
+		"a URL":                    {Config{Manifest: &service, URL: "http://127.0.0.1:1"}, true},
+		"environment of a target":  {Config{Manifest: &target, Env: "blue"}, false},
+		"revision of a target":     {Config{Manifest: &target, Revision: "HEAD"}, false},
+		"keeping a target":         {Config{Manifest: &target, Keep: true}, false},
+		"URL and environment":      {Config{Manifest: &service, URL: "http://127.0.0.1:1", Env: "blue"}, false},
+		"environment and revision": {Config{Manifest: &service, Env: "blue", Revision: "HEAD"}, false},
+	} {
+		err := c.cfg.checkFlags()
+		if e, _ := fault.As(err); (err == nil) != c.ok || err != nil && (e == nil || e.Code != fault.CLI001) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

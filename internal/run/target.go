@@ -26,6 +26,7 @@ type aim struct {
 	notice  string           // what the page must state about an admitted target
 	service string
 	dir     string // the manifest's folder
+	release func() // lets an admitted target go; nil for an environment
 }
 
 // takeAim admits the target: a URL, an admitted target of the manifest, an environment that is up,
@@ -37,7 +38,7 @@ func takeAim(ctx context.Context, cfg Config, prep *preparation) (*aim, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &aim{target: t, notice: string(notice)}, checkRate(t, prep)
+		return admitted(cfg, prep, t, string(notice))
 	}
 	name, err := cfg.targetName()
 	if err != nil {
@@ -48,9 +49,43 @@ func takeAim(ctx context.Context, cfg Config, prep *preparation) (*aim, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &aim{target: target, notice: string(notice)}, checkRate(target, prep)
+		return admitted(cfg, prep, target, string(notice))
 	}
 	return aimAtEnvironment(ctx, cfg, name)
+}
+
+// admitted aims at an admitted target, for this run alone.
+func admitted(cfg Config, prep *preparation, t engine.Target, notice string) (*aim, error) {
+	if err := checkRate(t, prep); err != nil {
+		return nil, err
+	}
+	base := t.Base()
+	release, err := env.HoldTarget(cfg.Dir, base.Scheme+"://"+base.Host)
+	if err != nil {
+		return nil, err
+	}
+	return &aim{target: t, notice: notice, release: release}, nil
+}
+
+// checkFlags refuses flags that would be passed over in silence: what is said of an environment means
+// nothing for a target that Seatrial did not bring up.
+func (cfg Config) checkFlags() error {
+	switch name, _ := cfg.targetName(); {
+	case cfg.URL != "" && (cfg.Env != "" || cfg.Revision != "" || cfg.Keep):
+		return fault.New(fault.CLI001, "--url names where to send; --env, --revision and --keep are about an environment").
+			WithNext("Give one or the other.")
+	case cfg.Env != "" && cfg.Revision != "":
+		return fault.New(fault.CLI001, "--env names an environment that is up, and --revision would bring up another").
+			WithNext("Give one or the other.")
+	case cfg.URL != "":
+		return nil
+	default:
+		if _, ok := cfg.Manifest.Targets[name]; ok && (cfg.Env != "" || cfg.Revision != "" || cfg.Keep) {
+			return fault.New(fault.CLI001, "the load goes to the target %q, which is no environment: --env, --revision and --keep mean nothing for it", name).
+				WithNext("Leave them out, or name a service with --target.")
+		}
+	}
+	return nil
 }
 
 // targetName is the manifest's load.target, or the only service or target that there is.
@@ -114,6 +149,9 @@ func checkRate(t engine.Target, prep *preparation) error {
 // down takes down what the run brought up; it gives what is left.
 func (a *aim) down(ctx context.Context, keep bool) *fault.Error {
 	switch {
+	case a.release != nil:
+		a.release()
+		return nil
 	case a.env == nil:
 		return nil
 	case !a.own || keep:
