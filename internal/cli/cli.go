@@ -4,11 +4,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -40,27 +42,50 @@ type app struct {
 	runDir  string
 	secrets *evidence.Redactor // everything that is told about a failure passes it
 	command string             // the load command that runs, for the live view
+	engaged *atomic.Bool       // something was begun that an interrupt must end in order
 	// done is the exit that a finished command asks for, when it ended without an error.
 	done int
 }
 
 // Main runs one command and gives its exit number.
 func Main(p Process) int {
-	a := &app{Process: p, secrets: evidence.NewRedactor()}
-	ctx, stop := interruptible(p)
+	out := &output{w: p.Out}
+	a := &app{Process: p, secrets: evidence.NewRedactor(), engaged: &atomic.Bool{}}
+	a.Out = out
+	ctx, stop := a.interruptible()
 	defer stop()
 	root := a.root()
 	root.SetArgs(p.Args)
 	root.SetIn(p.In)
-	root.SetOut(p.Out)
+	root.SetOut(out)
 	root.SetErr(p.Err)
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	if failed := out.failed(); failed != nil {
+		return a.unheard(err, failed)
+	}
+	if err != nil {
 		if wantsJSON(p.Args) {
 			a.output = "json" // what stands behind an unknown flag was not parsed
 		}
 		return a.fail(err)
 	}
 	return a.done
+}
+
+// unheard ends a command whose answer did not reach standard output. What the command found out stands,
+// unless that was good or nothing.
+func (a *app) unheard(err, failed error) int {
+	e := fault.New(fault.EVD001, "the answer could not be written to standard output").Because(failed).
+		WithNext("Give it somewhere to go, then ask again; a run's evidence is in its folder.")
+	_, _ = fmt.Fprint(a.Err, a.errorText(a.clean(e)))
+	exit := a.done
+	if found := faults(err); len(found) > 0 {
+		exit = exitOf(found[0].Kind())
+	}
+	if exit == exitPass || exit == exitUnproved {
+		exit = exitOf(e.Kind())
+	}
+	return exit
 }
 
 // wantsJSON tells whether a command line asks for JSON, however the rest of it reads.
@@ -79,11 +104,15 @@ func wantsJSON(args []string) bool {
 }
 
 // interruptible gives a context that the first interrupt cancels; the second ends the process at
-// once, leaving the evidence marked incomplete (SA-4).
-func interruptible(p Process) (context.Context, func()) {
+// once, leaving the evidence marked incomplete (SA-4). While there is nothing to lose the first one does:
+// a read that waits for a peer cannot be told to stop. A terminal that goes away interrupts too.
+func (a *app) interruptible() (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // it is under nohup
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	stopped := make(chan struct{})
 	go func() {
 		for n := 0; ; n++ {
@@ -92,14 +121,20 @@ func interruptible(p Process) (context.Context, func()) {
 				return
 			case <-signals:
 				if n > 0 {
-					p.Exit(exitCancelled)
+					a.Exit(exitCancelled)
 				}
 				cancel()
+				if !a.engaged.Load() {
+					a.Exit(a.fail(context.Canceled))
+				}
 			}
 		}
 	}()
 	return ctx, func() { signal.Stop(signals); close(stopped); cancel() }
 }
+
+// engage says that an interrupt has something to end in order from now on.
+func (a *app) engage() { a.engaged.Store(true) }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{

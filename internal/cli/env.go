@@ -31,6 +31,7 @@ health path answers. The environment stays up until env down. run --env NAME sen
 			if err != nil {
 				return err
 			}
+			a.engage()
 			e, err := run.Bring{Manifest: m, Name: nameOr(name, m.Name), Revision: revision, Keep: true, TTL: ttl, Out: a.progress()}.Up(c.Context())
 			if err != nil {
 				return err
@@ -99,6 +100,7 @@ func (a *app) environments(args []string, all bool) ([]string, error) {
 }
 
 func (a *app) takeDown(c *cobra.Command, names []string) error {
+	a.engage()
 	var failed error
 	for _, name := range names {
 		if err := run.Down(c.Context(), a.dir, name); err != nil {
@@ -164,6 +166,7 @@ func (a *app) envLogs() *cobra.Command {
 					WithNext("Run `seatrial env up`, or give --name for one that has gone.")
 			}
 			_, _ = a.readManifest() // for the secrets that the services were told; it may have gone
+			a.engage()
 			out := a.secrets.Writer(a.Out)
 			return errors.Join(env.Logs(c.Context(), a.dir, names[0], service, follow, out), out.Close())
 		},
@@ -180,6 +183,7 @@ func (a *app) envPrune() *cobra.Command {
 		Example: "  seatrial env prune",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			a.engage()
 			gone, err := run.Prune(c.Context(), a.dir)
 			if a.json() {
 				a.printJSON(map[string]any{"removed": gone})

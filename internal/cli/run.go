@@ -114,7 +114,7 @@ func (a *app) loadManifest(ctx context.Context, m *manifest.Manifest, f *loadFla
 	res, err := run.Do(ctx, run.Config{
 		Dir: a.dir, Manifest: m, Command: command, Smoke: smoke, RunRoot: a.runDir, Version: Version,
 		Reproduce: a.reproduce(), URL: f.url, Env: f.env, Keep: f.keep, Revision: f.rev, Slices: f.slices, Stdin: a.In,
-		Progress: a.progress(), Watch: a.watch, Now: time.Now, Getenv: a.Getenv,
+		Progress: a.progress(), Watch: a.watch, Now: time.Now, Getenv: a.Getenv, Engaged: a.engage,
 	})
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a *app) finish(res *run.Result) error {
 	}
 	if a.json() {
 		a.printJSON(res.Run)
-		return nil
+		return summaryForCI(a.Getenv, res.Run)
 	}
 	if err := a.printRun(res.Run, res.Folder); err != nil {
 		return fault.New(fault.EVD001, "the final page could not be printed").Because(err)
@@ -201,8 +201,8 @@ func (a *app) watch() watch.Watcher {
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 func (a *app) colour(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && !a.noColor && isTerminal(f)
+	f := file(w)
+	return f != nil && !a.noColor && isTerminal(f)
 }
 
 // shown is a path as people want it: relative to where they are, when that is shorter.

@@ -32,6 +32,9 @@ type Config struct {
 	Watch     func() watch.Watcher // makes the live view; may be nil, and may give nil
 	Now       func() time.Time
 	Getenv    func(string) string
+	// Engaged is called before the first thing is made that an interrupt must not leave behind: from
+	// then on an interrupt ends the run in order, until then there is nothing to lose. May be nil.
+	Engaged func()
 }
 
 // Result is a run that came to an end, whatever its verdict.
@@ -50,6 +53,9 @@ func Do(ctx context.Context, cfg Config) (*Result, error) {
 	prep, err := prepare(ctx, cfg)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Engaged != nil {
+		cfg.Engaged()
 	}
 	if prep.nothing != nil {
 		return inconclusive(cfg, prep)
