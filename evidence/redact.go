@@ -146,6 +146,9 @@ var rules = []rule{
 	{regexp.MustCompile(secretName + `(\\?["']?\s*[=:]\s*)(\\?")(?:[^"\\\r\n]|\\[^"\r\n])*`), "${1}${2}${3}" + Mask},
 	{regexp.MustCompile(secretName + `(\\?["']?\s*[=:]\s*')[^'\r\n]*`), "${1}${2}" + Mask},
 	{regexp.MustCompile(secretName + `(\\?["']?\s*[=:]\s*)[^&\s"'<>;,#\\]+`), "${1}${2}" + Mask},
+	// --password hunter2, and a token written where the name of one belongs
+	{regexp.MustCompile(`(?i)(--?[\w-]*(?:token|password|passwd|secret|api[_-]?key)\s+)[^\s"'<>-][^\s"'<>]*`), "${1}" + Mask},
+	{regexp.MustCompile(`(?i)\b((?:bearer|basic)\s*:\s*["']?)[^\s"'{}\[]+`), "${1}" + Mask},
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{16,}`), "${1} " + Mask},
 	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), Mask},
 }

@@ -35,6 +35,11 @@ func TestPatterns(t *testing.T) {
 		{"sent Bearer abcdefghijklmnopqrstuvwx now", "sent Bearer [redacted] now"},
 		{"jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc_def!", "jwt [redacted]!"},
 		{"GET /orders/{id}?page=2 took 41.2 ms", "GET /orders/{id}?page=2 took 41.2 ms"},
+		{"run: bin/shop --db-password hunter2 --port 80", "run: bin/shop --db-password [redacted] --port 80"},
+		{"run: shop -token t0k3n", "run: shop -token [redacted]"},
+		{"shop --password --verbose", "shop --password --verbose"},
+		{"auht: {bearer: t0k3n}", "auht: {bearer: [redacted]}"},
+		{"auth: {bearer: {env: TOKEN}}", "auth: {bearer: {env: TOKEN}}"},
 		{"basic figures of the run", "basic figures of the run"},
 	} {
 		got := r.String(c.in)

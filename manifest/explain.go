@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	yaml "github.com/goccy/go-yaml"
 )
 
 // Explain writes the effective configuration as YAML, each value with a comment that says where it
@@ -28,6 +31,16 @@ type explainer struct {
 
 // commentColumn is where comments begin when the value leaves room.
 const commentColumn = 44
+
+// ExplainJSON is what Explain writes, as JSON: the keys of the manifest, every default filled in, and
+// values that may be secrets masked.
+func (m *Manifest) ExplainJSON() ([]byte, error) {
+	var text bytes.Buffer
+	if err := m.Explain(&text); err != nil {
+		return nil, err
+	}
+	return yaml.YAMLToJSON(text.Bytes())
+}
 
 func (e *explainer) line(depth int, text, path string) {
 	left := strings.Repeat("  ", depth) + text

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,7 +43,11 @@ func (a *app) explainManifest() error {
 		return err
 	}
 	if a.json() {
-		a.printJSON(m)
+		b, err := m.ExplainJSON()
+		if err != nil {
+			return err
+		}
+		a.printJSON(json.RawMessage(b))
 		return nil
 	}
 	return m.Explain(a.Out)
