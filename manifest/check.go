@@ -365,15 +365,23 @@ func (c *checker) format(l *Load) {
 
 func (c *checker) amounts(l *Load) {
 	positive(c, "load.scale", l.Scale)
-	within(c, "load.scale", l.Scale, math.Inf(-1), 10_000)
+	if l.Scale > 0 {
+		within(c, "load.scale", l.Scale, 0, 10_000)
+	}
 	within(c, "load.rate", float64(l.Rate), 0, 10_000_000)
+	if l.Rate == 0 && c.given("load.rate") && c.legible("load.rate") {
+		c.say(fault.MAN004, "load.rate", "load.rate must be greater than zero; leave it out to send production's rate times scale")
+	}
 	positive(c, "load.duration", l.Duration)
 	c.oneOf("load.arrivals", l.Arrivals, "poisson", "even", "bursty")
 	c.oneOf("load.engine", l.Engine, "auto", "loop", "portable")
 	positive(c, "load.timeout", l.Timeout)
-	positive(c, "load.connect_timeout", l.ConnectTimeout)
-	positive(c, "load.tls_timeout", l.TLSTimeout)
-	positive(c, "load.first_byte_timeout", l.FirstByteTimeout)
+	for path, v := range map[string]time.Duration{"load.connect_timeout": l.ConnectTimeout, "load.tls_timeout": l.TLSTimeout,
+		"load.first_byte_timeout": l.FirstByteTimeout} {
+		if c.given(path) { // else it is the timeout, which is checked
+			positive(c, path, v)
+		}
+	}
 	if c.legible("load.max_connections") {
 		within(c, "load.max_connections", l.MaxConnections, 1, 1_000_000)
 	}
@@ -469,7 +477,7 @@ func (c *checker) host(h string) {
 		return
 	}
 	u, err := url.Parse("http://" + h)
-	if err != nil || u.Host != h || u.Hostname() == "" || strings.ContainsAny(h, " \t\r\n/?#@") {
+	if err != nil || u.Host != h || u.Hostname() == "" || strings.ContainsAny(h, " \t\r\n/?#@,\\\"'") || strings.HasSuffix(h, ":") || !ascii(h) || !validPort(u.Port()) {
 		c.say(fault.MAN004, "load.host", "load.host must be a host name with an optional port, not %s", shorten(h))
 		return
 	}
@@ -478,6 +486,18 @@ func (c *checker) host(h string) {
 			c.say(fault.MAN004, "load.host", "load.host is not a valid address: %s", shorten(h))
 		}
 	}
+}
+
+func ascii(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+}
+
+func validPort(p string) bool {
+	if p == "" {
+		return true
+	}
+	n, err := strconv.Atoi(p)
+	return err == nil && n > 0 && n <= math.MaxUint16
 }
 
 // placeholders names the placeholders of a route from left to right; one that stands again gets a

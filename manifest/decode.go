@@ -281,8 +281,15 @@ const maxDuration = 10 * 365 * 24 * time.Hour
 func (d *decoder) duration(path string, n *node, out *time.Duration) {
 	if n.kind == scalar && n.text != "" {
 		v, err := time.ParseDuration(n.text)
-		if err == nil && v >= 0 && v <= maxDuration {
+		switch {
+		case err == nil && v >= 0 && v <= maxDuration:
 			*out = v
+			return
+		case err == nil && v < 0:
+			d.invalid(path, n, "a duration that is not negative")
+			return
+		case err == nil:
+			d.invalid(path, n, "a duration of ten years at most")
 			return
 		}
 	}

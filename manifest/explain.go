@@ -105,6 +105,10 @@ func (e *explainer) field(key, path string, v reflect.Value, depth int) {
 		if v.IsZero() && !e.m.Set(path) && e.m.Origins[path].From == "" {
 			return
 		}
+		if r, ok := v.Interface().(Rate); ok && r == 0 { // zero cannot be written: it stands for what the source tells
+			_, _ = fmt.Fprintf(e.w, "%s# %s: %s\n", strings.Repeat("  ", depth), key, e.m.Origins[path].Why)
+			return
+		}
 		e.line(depth, key+": "+e.value(path, v), path)
 	}
 }

@@ -318,3 +318,35 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestAmountsAreRefusedInTheirOwnWords: each value that makes no sense is named once, for what is wrong.
+func TestAmountsAreRefusedInTheirOwnWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"rate: 0/s":           "load.rate must be greater than zero",
+		"scale: 1e9":          "load.scale must be from 0 to 10000",
+		"scale: -1":           "load.scale must be greater than zero",
+		"duration: -1s":       "a duration that is not negative",
+		"duration: 999999h":   "a duration of ten years at most",
+		"duration: 5":         "a duration with a unit",
+		"timeout: 0s":         "load.timeout must be greater than zero",
+		"host: héé":           "load.host must be a host name",
+		"host: 'x:99999'":     "load.host must be a host name",
+		"host: 'x:'":          "load.host must be a host name",
+		"host: 'a,b'":         "load.host must be a host name",
+		"host: 'a\\b'":        "load.host must be a host name",
+		"connect_timeout: 0s": "load.connect_timeout must be greater than zero",
+	} {
+		_, err := Parse([]byte("load:\n  "+text+"\n"), t.TempDir())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+		if err != nil && strings.Count(err.Error(), "MAN-") != 1 {
+			t.Errorf("%s is told more than once:\n%v", text, err)
+		}
+	}
+	for _, host := range []string{"shop.example", "shop.example:8080", "127.0.0.1", "'[::1]:80'", "localhost"} {
+		if _, err := Parse([]byte("load:\n  host: "+host+"\n"), t.TempDir()); err != nil {
+			t.Errorf("host %s: %v", host, err)
+		}
+	}
+}

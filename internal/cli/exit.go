@@ -110,16 +110,16 @@ func (a *app) failJSON(problems []*fault.Error, exit int) {
 
 func (a *app) errorText(p *fault.Error) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", p.Code, sentence(p.Message))
+	fmt.Fprintf(&b, "%s %s\n", p.Code, sentence(plain(p.Message)))
 	if p.Detail != "" {
 		for line := range strings.Lines(p.Detail) {
-			b.WriteString("  " + strings.TrimRight(line, "\n") + "\n")
+			b.WriteString("  " + plain(strings.TrimRight(line, "\n")) + "\n")
 		}
 	}
 	if a.verbose && p.Cause != nil {
-		fmt.Fprintf(&b, "  cause: %v\n", p.Cause)
+		fmt.Fprintf(&b, "  cause: %s\n", plain(p.Cause.Error()))
 	}
-	fmt.Fprintf(&b, "Next: %s\n", p.Next)
+	fmt.Fprintf(&b, "Next: %s\n", plain(p.Next))
 	return b.String()
 }
 

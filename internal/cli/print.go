@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -31,6 +32,9 @@ func (p *printer) line(format string, args ...any) {
 // plain keeps control characters of a hostile log away from the terminal.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return ' '
+		}
 		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == 0x2028 || r == 0x2029 || (r >= 0x202a && r <= 0x202e) || (r >= 0x2066 && r <= 0x2069) {
 			return '?'
 		}
@@ -94,9 +98,11 @@ func (p *printer) window(prof *traffic.Profile) {
 	default:
 		p.line("rate      %s, counted", figure.Rate(prof.Rate))
 	}
-	for i, g := range prof.Gaps {
+	longest := slices.Clone(prof.Gaps)
+	slices.SortStableFunc(longest, func(a, b traffic.Gap) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	for i, g := range longest {
 		if i == 3 {
-			p.line("          and %d more gaps", len(prof.Gaps)-3)
+			p.line("          and %s", figure.Counted(uint64(len(longest)-3), "shorter gap"))
 			break
 		}
 		p.line("gap       %s from %s", figure.Duration(time.Duration(g.Seconds*float64(time.Second))), g.Start.Format(time.RFC3339))

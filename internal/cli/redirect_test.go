@@ -46,6 +46,9 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		http.Redirect(w, r, "http://"+elsewhere.Addr().String()+"/b", http.StatusMovedPermanently)
 	}, "")
 	_, r, _ := b.run("run")
+	if w := strings.Join(r.Warnings, "\n"); !strings.Contains(w, "were redirects, which are never followed") {
+		t.Errorf("nothing warns of them: %q", w)
+	}
 	if r.Account.Answered == 0 || r.Routes[0].Status["3xx"] != r.Account.Answered {
 		t.Errorf("account %+v, statuses %+v", r.Account, r.Routes[0].Status)
 	}

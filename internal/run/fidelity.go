@@ -103,6 +103,10 @@ func (x *execution) warnings() []string {
 	if hit := x.health.ConnLimitHit; hit > 0 {
 		out = append(out, fmt.Sprintf("%d requests waited for one of the %d connections (max_connections); the wait is inside their response time", hit, x.health.ConnLimit))
 	}
+	if redirects, answers := x.redirects(); redirects > 0 && 2*redirects >= answers {
+		out = append(out, fmt.Sprintf("%s of %s were redirects, which are never followed: what stands behind them was not measured",
+			figure.Count(redirects), figure.Counted(answers, "answer")))
+	}
 	if n := x.health.Unasked; n > 0 {
 		out = append(out, fmt.Sprintf("%s given up because bytes came that belong to no request", figure.Counted(n, "connection")))
 	}
@@ -110,4 +114,13 @@ func (x *execution) warnings() []string {
 		out = append(out, x.aim.notice)
 	}
 	return append(out, x.generatorCauses()...)
+}
+
+// redirects counts the judged answers of 3xx, and all.
+func (x *execution) redirects() (redirects, answers uint64) {
+	for i := range x.tally.Routes {
+		redirects += x.tally.Routes[i].Status[3]
+		answers += x.tally.Routes[i].Account.Answered
+	}
+	return redirects, answers
 }
