@@ -111,9 +111,9 @@ func removeAll(ctx context.Context, dir, name string, p Provider) error {
 		if err := p.Sweep(ctx, token); err != nil {
 			left = append(left, err.Error())
 		}
-	} else if h.unreadable > 0 {
-		left = append(left, fmt.Sprintf("%d lines of the journal cannot be read and the token is lost; look for processes with %s set",
-			h.unreadable, MarkerEnv))
+	} else {
+		left = append(left, fmt.Sprintf("whatever it started: its token is lost with env.json and the journal, so that nothing can be proved to be its own; look for processes with %s set, end them, and remove %s",
+			MarkerEnv, filepath.Join(".seatrial", "environments", name)))
 	}
 	j.close()
 	return finish(dir, name, &s, left)

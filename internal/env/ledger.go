@@ -87,6 +87,26 @@ func checkName(name string) error {
 	return nil
 }
 
+// CheckName refuses what cannot be the name of an environment (CLI-001), before it becomes a path.
+func CheckName(name string) error { return checkName(name) }
+
+// realDirs refuses a ledger in which one of the folders that an environment uses is not a folder but a
+// link or a file: nothing is written, moved or removed through one. Those that are not there are fine, and
+// .seatrial itself may stand elsewhere.
+func realDirs(dir, name string) error {
+	ledger := ledgerDir(dir)
+	for _, path := range []string{ledger, filepath.Dir(lockPath(dir, name)), filepath.Dir(oldLogDir(dir, name)),
+		oldLogDir(dir, name), envDir(dir, name), liveLogDir(dir, name)} {
+		info, err := os.Lstat(path)
+		if err == nil && !info.IsDir() {
+			rel, _ := filepath.Rel(dir, path)
+			return fault.New(fault.ENV010, "%s is not a folder of Seatrial's own but a link or a file", rel).
+				WithNext("Look at what it is, and move it out of the way.")
+		}
+	}
+	return nil
+}
+
 func ledgerFault(name string, cause error) error {
 	return fault.New(fault.ENV010, "the ledger of the environment %q cannot be written: %s", name, reason(cause)).Because(cause)
 }
@@ -109,7 +129,7 @@ func noSuch(name string) error {
 }
 
 func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +139,18 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		err = errors.New("file too large")
 	}
 	return b, err
+}
+
+// openRegular opens a file for reading that must be one: opening a pipe would wait for its other end.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	return os.Open(path)
 }
 
 func readFile(dir, name string) (file, error) {

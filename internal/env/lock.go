@@ -2,6 +2,7 @@ package env
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,7 +16,13 @@ type lock struct{ f *os.File }
 
 // acquire takes the lock of an environment, or fails with ENV-007 naming the holder.
 func acquire(dir, name string) (*lock, error) {
+	if err := realDirs(dir, name); err != nil {
+		return nil, err
+	}
 	path := lockPath(dir, name)
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, ledgerFault(name, errors.New("its lock is not a regular file"))
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, ledgerFault(name, err)
 	}

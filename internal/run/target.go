@@ -159,7 +159,10 @@ func (a *aim) down(ctx context.Context, keep bool) *fault.Error {
 		return nil
 	}
 	name := a.env.Info().Name
-	err := errors.Join(a.env.Down(context.WithoutCancel(ctx)), removeTree(ctx, a.dir, name))
+	err := a.env.Down(context.WithoutCancel(ctx))
+	if err == nil {
+		err = removeTree(ctx, a.dir, name)
+	}
 	if err == nil {
 		return nil
 	}
