@@ -17,7 +17,7 @@ import (
 // judge settles the account, evaluates the checks and fills the evidence.
 func (x *execution) judge() {
 	r, p := x.run, x.prep.plan
-	if x.stopped || x.aborted > 0 {
+	if x.ran < p.Open.Duration {
 		r.StoppedAfter = x.ran.Seconds()
 	}
 	r.Fill(p, x.tally, x.cpu)
@@ -132,6 +132,12 @@ func (x *execution) causes() {
 			x.run.Verdict = judge.Unverified
 		}
 	}
+	if x.lost != nil {
+		x.cause(x.lost)
+		if x.run.Verdict == judge.Pass {
+			x.run.Verdict = judge.Unverified
+		}
+	}
 	for _, code := range order {
 		x.cause(describe(fault.Code(code), byCode[code]))
 	}
@@ -212,7 +218,7 @@ func (x *execution) headline() []string {
 	var out []string
 	for _, c := range x.run.Causes {
 		switch fault.Code(c.Code) {
-		case fault.LOD011, fault.LOD002, fault.CLI003, fault.GEN001:
+		case fault.LOD001, fault.LOD011, fault.LOD002, fault.CLI003, fault.GEN001:
 			out = append(out, strings.ToUpper(c.Message[:1])+c.Message[1:])
 		}
 	}

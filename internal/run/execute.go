@@ -34,7 +34,8 @@ type execution struct {
 	health  engine.Health
 	cpu     []float64
 	aborted float64
-	stopped bool // by an interrupt
+	stopped bool         // by an interrupt
+	lost    *fault.Error // the target was found not to be ours any more
 	ran     time.Duration
 	kinds   []fault.Kind
 	watcher watch.Watcher
@@ -130,6 +131,7 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	following, done := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { m.follow(following) })
+	wg.Go(func() { x.guard(following, stop) })
 	x.ran = p.Open.Duration
 	wg.Go(func() {
 		select {
@@ -173,6 +175,37 @@ func (x *execution) slices() int {
 	}
 	p := x.prep.plan
 	return p.Engine.Slices(p.Open.Rate, runtime.GOMAXPROCS(0), p.Limits.MaxConnections)
+}
+
+// guardEvery is how often it is proved again that what listens is the environment's own process.
+const guardEvery = time.Second
+
+// guard ends the run when the service can no longer be proved to be ours (SA-1): it may have died, and
+// somebody else may have its port. Once more after the end, the run must have been ours to the last.
+func (x *execution) guard(ctx context.Context, stop context.CancelFunc) {
+	if x.aim.env == nil {
+		return
+	}
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-ctx.Done():
+			ended = true
+		case <-tick.C:
+		}
+		err := x.aim.env.Verify(x.aim.service)
+		if err == nil {
+			continue
+		}
+		e, ok := fault.As(err)
+		if !ok {
+			e = fault.New(fault.LOD001, "the service %q cannot be proved to be ours any more", x.aim.service).Because(err)
+		}
+		x.lost = e
+		stop()
+		return
+	}
 }
 
 // addUp puts what the workers observed of themselves into the generator's health.
