@@ -164,6 +164,9 @@ func (f *Folder) problem(err error) *fault.Error {
 
 // readRun reads one run.json, bounded in size and checked for its version.
 func readRun(path string) (*Run, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", RunFile) // opening a pipe would wait for its other end
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be opened: %s", RunFile, reason(err))

@@ -51,6 +51,9 @@ func Default(dir string, overrides ...Override) (*Manifest, error) {
 
 // readBounded reads a file of at most maxBytes.
 func readBounded(path string) (string, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return "", fault.New(fault.MAN001, "%s is not a regular file", path) // opening a pipe would wait for its other end
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		say := "%s cannot be opened"

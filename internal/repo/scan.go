@@ -133,7 +133,11 @@ func foreign(name string) bool {
 func (s *scanner) text(rel string) string { return string(s.head(rel, maxText)) }
 
 func (s *scanner) head(rel string, limit int64) []byte {
-	f, err := os.Open(filepath.Join(s.root, filepath.FromSlash(rel)))
+	path := filepath.Join(s.root, filepath.FromSlash(rel))
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil // opening a pipe would wait for its other end
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
