@@ -69,7 +69,8 @@ func Load(root, ref string) (*Folder, error) {
 		return nil, err
 	}
 	if len(names) == 0 {
-		return nil, fault.New(fault.EVD002, "there is no run under %s", root)
+		return nil, fault.New(fault.EVD002, "there is no run under %s", root).
+			WithNext("Run `seatrial run` first, or give --run-dir.")
 	}
 	if ref == Latest || ref == "" {
 		return read(filepath.Join(root, names[len(names)-1])), nil

@@ -247,7 +247,7 @@ func (c *compiler) nothingLeft() *fault.Error {
 	}
 	for i, r := range c.plan.Mix.Patterns {
 		if i == maxBlamed {
-			what += fmt.Sprintf("; and %d more reasons", len(c.plan.Mix.Patterns)-i)
+			what += "; and " + figure.Counted(uint64(len(c.plan.Mix.Patterns)-i), "more reason")
 			break
 		}
 		what += fmt.Sprintf("; %.3g%% of the mix: %s", 100*r.Share, r.Pattern)
@@ -255,7 +255,7 @@ func (c *compiler) nothingLeft() *fault.Error {
 	e := fault.New(fault.LOD013, "%s", what)
 	var lines []string
 	for _, r := range c.plan.Mix.Patterns {
-		lines = append(lines, fmt.Sprintf("%5.1f%% of the mix, %d routes: %s", 100*r.Share, r.Routes, r.Pattern))
+		lines = append(lines, fmt.Sprintf("%5.1f%% of the mix, %s: %s", 100*r.Share, figure.Counted(uint64(r.Routes), "route"), r.Pattern))
 	}
 	for _, o := range c.plan.Mix.NotSent[:min(len(c.plan.Mix.NotSent), 5)] {
 		lines = append(lines, fmt.Sprintf("%s: %s", o.Route, o.Reason))

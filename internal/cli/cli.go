@@ -17,6 +17,7 @@ import (
 
 	"seatrial/evidence"
 	"seatrial/fault"
+	"seatrial/manifest"
 )
 
 // Version is the version of this build; the release build sets it.
@@ -146,7 +147,7 @@ requests when production would, and answers: pass, fail, blocked or unverified.`
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          noArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE:          func(c *cobra.Command, _ []string) error { return helpOnly(c) },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return a.checkGlobals()
 		},
@@ -177,8 +178,11 @@ func (a *app) checkGlobals() error {
 	if err != nil {
 		return usage("the folder %q of -C cannot be used", a.dir).Because(err)
 	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return usage("the folder %q of -C does not exist", a.dir)
+	switch info, err := os.Stat(dir); {
+	case err != nil:
+		return usage("the folder %q of -C does not exist", a.dir).WithNext("Give -C the folder that holds %s.", manifest.File)
+	case !info.IsDir():
+		return usage("-C wants a folder, and %q is a file", a.dir).WithNext("Give -C the folder that holds %s.", manifest.File)
 	}
 	a.dir = dir
 	a.noColor = a.noColor || a.Getenv("NO_COLOR") != ""
@@ -215,10 +219,18 @@ func atMost(n int) cobra.PositionalArgs {
 	}
 }
 
+// helpOnly is what a command without an action does. Help is text: who asked for JSON has no answer.
+func helpOnly(c *cobra.Command) error {
+	if out, err := c.Flags().GetString("output"); err == nil && out == "json" {
+		return usage("%s needs a command", c.CommandPath()).WithNext("Run `%s --help`.", c.CommandPath())
+	}
+	return c.Help()
+}
+
 // group is a command that only holds others.
 func group(use, short, example string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Example: example, Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+		RunE: func(c *cobra.Command, _ []string) error { return helpOnly(c) }}
 	c.SuggestionsMinimumDistance = 2
 	c.AddCommand(subs...)
 	return c

@@ -115,6 +115,9 @@ func (a *app) takeDown(c *cobra.Command, names []string) error {
 		return failed
 	}
 	if a.json() {
+		if names == nil {
+			names = []string{}
+		}
 		a.printJSON(map[string]any{"down": names})
 	} else if len(names) == 0 && !a.quiet {
 		_, _ = fmt.Fprintln(a.Out, "no environment is up")
@@ -134,6 +137,9 @@ func (a *app) envList() *cobra.Command {
 				return err
 			}
 			if a.json() {
+				if list == nil {
+					list = []env.Info{}
+				}
 				a.printJSON(list)
 				return nil
 			}
@@ -150,6 +156,9 @@ func (a *app) envLogs() *cobra.Command {
 		Example: "  seatrial env logs\n  seatrial env logs api --follow",
 		Args:    atMost(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if a.json() {
+				return usage("logs are text as the services wrote it, and have no JSON form")
+			}
 			if len(args) == 1 {
 				service = args[0]
 			}
@@ -186,6 +195,9 @@ func (a *app) envPrune() *cobra.Command {
 			a.engage()
 			gone, err := run.Prune(c.Context(), a.dir)
 			if a.json() {
+				if gone == nil {
+					gone = []string{}
+				}
 				a.printJSON(map[string]any{"removed": gone})
 				return err
 			}

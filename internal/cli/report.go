@@ -45,7 +45,10 @@ func (a *app) reportShow() *cobra.Command {
 and exits 7.`,
 		Example: "  seatrial report show\n  seatrial report show 20260501T101500Z-run-1a2b3c --format markdown",
 		Args:    atMost(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if a.json() && c.Flags().Changed("format") {
+				return usage("-o json prints run.json, and --format asks for another form").WithNext("Give one or the other.")
+			}
 			name := "latest"
 			if len(args) == 1 {
 				name = args[0]

@@ -11,6 +11,7 @@ import (
 
 	"seatrial/fault"
 	"seatrial/internal/intake"
+	"seatrial/internal/run"
 	"seatrial/manifest"
 	"seatrial/traffic"
 )
@@ -78,6 +79,9 @@ func (a *app) record(c *cobra.Command, f *recordFlags) error {
 	r := recorded{Skips: t.Skips, Profile: t.Profile, Warning: t.Warning}
 	if t.Profile.Requests > 0 { // a profile of nothing must not replace one of something
 		r.Path = f.out
+		if f.out == profilePath {
+			run.Ignore(a.dir)
+		}
 		if err := t.Profile.WriteFile(a.at(f.out)); err != nil {
 			return fault.New(fault.EVD001, "the profile %s could not be written", f.out).Because(err)
 		}

@@ -156,6 +156,9 @@ func parse(raw string) (origin, error) {
 		return origin{}, fmt.Errorf("it has no URL")
 	}
 	u, err := url.Parse(raw)
+	if !strings.Contains(raw, "://") {
+		return origin{}, fmt.Errorf("its URL must begin with http:// or https://")
+	}
 	if err != nil || len(raw) > 2048 {
 		return origin{}, fmt.Errorf("its URL cannot be read")
 	}

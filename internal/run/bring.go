@@ -32,6 +32,7 @@ func (b Bring) Up(ctx context.Context) (*env.Environment, error) {
 	if err := env.CheckName(b.Name); err != nil {
 		return nil, err
 	}
+	Ignore(dir)
 	cfg := env.Config{Dir: dir, Name: b.Name, Services: b.Manifest.Services, Provider: process.Provider{},
 		Keep: b.Keep, TTL: b.TTL, Out: b.Out}
 	if b.Revision != "" {

@@ -50,6 +50,10 @@ func Do(ctx context.Context, cfg Config) (*Result, error) {
 	if err := cfg.checkFlags(); err != nil {
 		return nil, err
 	}
+	if err := cfg.checkPlace(); err != nil {
+		return nil, err
+	}
+	Ignore(cfg.Dir)
 	prep, err := prepare(ctx, cfg)
 	if err != nil {
 		return nil, err

@@ -88,6 +88,27 @@ func (cfg Config) checkFlags() error {
 	return nil
 }
 
+// checkPlace refuses early what has no place to send at, before the traffic is read. What is proved and
+// admitted comes later.
+func (cfg Config) checkPlace() error {
+	if cfg.URL != "" {
+		return nil
+	}
+	if _, err := cfg.targetName(); err != nil {
+		return err
+	}
+	if cfg.Env == "" {
+		return nil
+	}
+	if err := env.CheckName(cfg.Env); err != nil {
+		return err
+	}
+	if !env.Exists(cfg.Dir, cfg.Env) {
+		return fault.New(fault.ENV005, "there is no environment called %q", cfg.Env)
+	}
+	return nil
+}
+
 // targetName is the manifest's load.target, or the only service or target that there is.
 func (cfg Config) targetName() (string, error) {
 	m := cfg.Manifest

@@ -189,7 +189,8 @@ func (s *Source) Skipped() *traffic.Skips {
 func (s *Source) nothing() error {
 	tried := strings.Join(Formats(), ", ")
 	if s.skips.Unparsable+s.skips.Comment == 0 {
-		return fault.New(fault.TRF002, "%s holds no line; tried to read %s", s.set, tried)
+		return fault.New(fault.TRF002, "%s is empty: it holds no line", s.set).
+			WithNext("Give the file that production wrote.")
 	}
 	err := fault.New(fault.TRF002, "not one of %d lines of %s could be parsed; the formats tried are %s",
 		s.skips.Unparsable+s.skips.Comment, s.set, tried)
