@@ -55,7 +55,10 @@ func Check(ctx context.Context, dir string, m *manifest.Manifest) []Result {
 	out = append(out, ports(m)...)
 	out = append(out, descriptors(m), processors(), disk(dir), clock(), loopback(), writable(dir))
 	out = append(out, environments(dir)...)
-	if m != nil {
+	if m == nil {
+		out = append(out, warn("manifest", "Run `seatrial init` to write one.", "there is no %s here, so nothing can be run", manifest.File))
+	} else {
+		out = append(out, place(m), routes(m))
 		out = append(out, targets(ctx, m)...)
 		out = append(out, source(m)...)
 		out = append(out, patterns(m)...)
@@ -256,7 +259,7 @@ func writable(dir string) Result {
 	if err != nil {
 		return bad(name, "Make the folder writable, or use --run-dir.", "%s cannot be written: %v", filepath.Base(at), cause(err))
 	}
-	return ok(name, "%s can be written", filepath.Base(at))
+	return ok(name, "the folder %q can be written", filepath.Base(at))
 }
 
 func environments(dir string) []Result {

@@ -59,6 +59,7 @@ func TestWithoutManifest(t *testing.T) {
 	}
 	wantOne(t, all, "run folder", OK, "can be written")
 	wantOne(t, all, "environments", OK, "nothing left over")
+	wantOne(t, all, "manifest", Warn, "no seatrial.yaml")
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("doctor left %v, %v", left, err)
 	}
@@ -106,7 +107,7 @@ func TestProject(t *testing.T) {
 	wantOne(t, all, "file descriptors", Bad, "a run needs 1073741952")
 	wantOne(t, all, "target near", OK, "at most 5")
 	wantOne(t, all, "target far", Bad, "LOD-001")
-	wantOne(t, all, "traffic profile", OK, "1 routes")
+	wantOne(t, all, "traffic profile", OK, "1 route")
 	wantOne(t, all, "environments", Warn, "old is broken")
 	var states []string
 	for _, r := range find(t, all, "load source") {
@@ -187,5 +188,26 @@ func TestProgram(t *testing.T) {
 		if got := program(line); got != want {
 			t.Errorf("program(%q) = %q, want %q", line, got, want)
 		}
+	}
+}
+
+// TestNothingToSendOrNowhere: a manifest that cannot run is not approved.
+func TestNothingToSendOrNowhere(t *testing.T) {
+	for text, want := range map[string]struct {
+		name  string
+		state State
+		says  string
+	}{
+		"load: {safe_routes: [GET /]}":                                           {"place to send at", Bad, "neither a service nor a target"},
+		"services: {a: {run: x}}":                                                {"safe routes", Bad, "none is named"},
+		"services: {a: {run: x}}\nload: {safe_routes: ['GET /**']}":              {"safe routes", Warn, "only GET / is sent"},
+		"services: {a: {run: x}}\nload: {safe_routes: ['GET /**', GET /health]}": {"safe routes", OK, "2 patterns"},
+	} {
+		dir := t.TempDir()
+		m, err := manifest.Parse([]byte(text), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantOne(t, Check(t.Context(), dir, m), want.name, want.state, want.says)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"seatrial/internal/consent"
 	"seatrial/manifest"
+	"seatrial/report/figure"
 	"seatrial/traffic"
 )
 
@@ -111,6 +112,35 @@ func program(line string) string {
 	return ""
 }
 
+// place checks that there is something to send at.
+func place(m *manifest.Manifest) Result {
+	const name = "place to send at"
+	if n := len(m.Services) + len(m.Targets); n > 0 {
+		return ok(name, "%s, %s", figure.Counted(uint64(len(m.Services)), "service"), figure.Counted(uint64(len(m.Targets)), "target"))
+	}
+	return bad(name, "Declare a service under `services:`, or list a loopback URL under `targets:`.", "the manifest declares neither a service nor a target")
+}
+
+// routes checks that something may be sent. Under source none patterns are filters and only literal
+// routes are sent (TR-8).
+func routes(m *manifest.Manifest) Result {
+	const name = "safe routes"
+	next := "Name what may be sent under `load.safe_routes`, such as \"GET /health\"."
+	if len(m.Load.SafeRoutes) == 0 {
+		return bad(name, next, "none is named, and every route is unsafe until it is")
+	}
+	literal := 0
+	for _, r := range m.Load.SafeRoutes {
+		if !strings.ContainsAny(r, "*{") {
+			literal++
+		}
+	}
+	if m.Load.Source == manifest.SourceNone && literal == 0 {
+		return warn(name, next, "none is literal, and without a traffic source patterns send nothing: only GET / is sent")
+	}
+	return ok(name, "%s", figure.Counted(uint64(len(m.Load.SafeRoutes)), "pattern"))
+}
+
 // targets checks that what `targets:` lists would be admitted.
 func targets(ctx context.Context, m *manifest.Manifest) []Result {
 	var out []Result
@@ -144,7 +174,7 @@ func source(m *manifest.Manifest) []Result {
 		case err != nil:
 			out = append(out, bad("traffic profile", "Record it again with `seatrial traffic record`.", "%v", err))
 		default:
-			out = append(out, ok("traffic profile", "%d routes, recorded %s", len(p.Routes), p.Recorded.Format(time.DateOnly)))
+			out = append(out, ok("traffic profile", "%s, recorded %s", figure.Counted(uint64(len(p.Routes)), "route"), p.Recorded.Format(time.DateOnly)))
 		}
 	}
 	return out

@@ -100,6 +100,15 @@ func chosen(all []Traffic) *Traffic {
 	return nil
 }
 
+// literal is a route that is sent without recorded traffic: patterns are filters then, and would leave
+// only GET /, which many services do not have. A health path that was seen is there for certain.
+func literal(f Findings, t *Traffic) string {
+	if t != nil || len(f.Services) == 0 || f.Services[0].HealthFrom == "" || strings.ContainsAny(f.Services[0].Health, " *{") {
+		return ""
+	}
+	return "    - " + manifest.Text("GET "+f.Services[0].Health) + " # sent without recorded traffic; name the literal routes that matter\n"
+}
+
 func renderLoad(b *strings.Builder, f Findings) {
 	b.WriteString("load:\n  enabled: true\n")
 	if len(f.Services) > 1 {
@@ -121,7 +130,7 @@ func renderLoad(b *strings.Builder, f Findings) {
 	}
 	b.WriteString("  duration: 60s\n" +
 		"  # What may be sent: * is one segment, ** the rest. `seatrial traffic show` prints lines to add.\n" +
-		"  safe_routes:\n    - GET /**\n" +
+		"  safe_routes:\n" + literal(f, t) + "    - GET /**\n" +
 		"  # Never sent, whatever stands above. Add what charges, deletes or sends mail.\n" +
 		"  unsafe_routes:\n    - \"* /logout\"\n    - \"* /admin/**\"\n    - DELETE /**\n" +
 		"  thresholds:\n    error_rate: 0.01\n")
