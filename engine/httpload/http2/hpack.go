@@ -3,8 +3,6 @@ package http2
 import (
 	"bytes"
 	"errors"
-
-	"golang.org/x/net/http2/hpack"
 )
 
 // tableSize is the dynamic table that every peer may assume without asking (RFC 9113, 6.5.2). Other
@@ -41,7 +39,7 @@ func (f *field) size() int { return len(f.name) + len(f.value) + entryOverhead }
 
 // decoder decodes header blocks (RFC 7541). The decoder of x/net gives strings, and so allocates for
 // every literal of a server that uses the table little, e.g. nginx; this one keeps its table in one
-// buffer and gives bytes. The Huffman code is x/net's.
+// buffer and gives bytes.
 type decoder struct {
 	max     int // bound that the peer's encoder chose
 	size    int
@@ -50,8 +48,8 @@ type decoder struct {
 	count   int
 	arena   []byte // bytes of the entries in order of age; those of evicted ones before them
 	base    uint32 // position of arena[0] among all bytes that were ever added
-	name    text
-	value   text
+	name    []byte // scratch
+	value   []byte
 }
 
 // entry is a field in the dynamic table.
@@ -60,15 +58,6 @@ type entry struct {
 	name, value uint16
 	class       class
 	named       class // of the name alone
-}
-
-// text collects what Huffman decoding gives.
-type text []byte
-
-// Write implements io.Writer.
-func (t *text) Write(b []byte) (int, error) {
-	*t = append(*t, b...)
-	return len(b), nil
 }
 
 func newDecoder() decoder { return decoder{max: tableSize} }
@@ -144,15 +133,15 @@ func (d *decoder) literal(b []byte, prefix uint, insert bool) (f field, n int, e
 }
 
 // textAt decodes a string literal that b begins with; n is 0 when it is malformed.
-func textAt(b []byte, scratch *text) (s []byte, n int) {
+func textAt(b []byte, scratch *[]byte) (s []byte, n int) {
 	size, n := integer(b, 7)
 	if n == 0 || size > uint64(len(b)-n) {
 		return nil, 0
 	}
 	s = b[n : n+int(size)]
 	if b[0]&0x80 != 0 {
-		*scratch = (*scratch)[:0]
-		if _, err := hpack.HuffmanDecode(scratch, s); err != nil {
+		var ok bool
+		if *scratch, ok = appendHuffman((*scratch)[:0], s); !ok {
 			return nil, 0
 		}
 		s = *scratch

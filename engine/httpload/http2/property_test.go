@@ -79,10 +79,12 @@ func TestDecoderProperty(t *testing.T) {
 		enc := hpack.NewEncoder(&buf)
 		var blocks [][]byte
 		for range rapid.IntRange(1, 12).Draw(t, "blocks") {
+			least := 0
 			if rapid.IntRange(0, 4).Draw(t, "resize") == 0 {
 				enc.SetMaxDynamicTableSize(uint32(rapid.IntRange(0, tableSize).Draw(t, "table")))
+				least = 1 // x/net does not read the two changes in a row that the RFC allows
 			}
-			for range rapid.IntRange(0, 12).Draw(t, "fields") {
+			for range rapid.IntRange(least, 12).Draw(t, "fields") {
 				f := hpack.HeaderField{Name: name.Draw(t, "name"), Value: value.Draw(t, "value"), Sensitive: rapid.IntRange(0, 9).Draw(t, "secret") == 0}
 				must(enc.WriteField(f))
 			}
@@ -95,8 +97,21 @@ func TestDecoderProperty(t *testing.T) {
 	})
 }
 
+// TestTwoChangesOfTheTable: the smallest size and the last one (RFC 7541, 4.2).
+func TestTwoChangesOfTheTable(t *testing.T) {
+	d := newDecoder()
+	for _, block := range []string{"\x40\x01a\x01b", "\x20\x3f\x09\x40\x01a\x01c"} {
+		if _, err := decodeOurs(&d, []byte(block)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if words, err := decodeOurs(&d, []byte{0xbe}); err != nil || len(words) != 1 || words[0] != "a\x00c" || d.count != 1 {
+		t.Errorf("%q, %v, %d entries", words, err, d.count)
+	}
+}
+
 // FuzzDecoder: on any bytes both decoders say the same. x/net allows a change of the table after a
-// field while the table is empty; the RFC does not.
+// field while the table is empty, and refuses two in a row while it is not; the RFC says otherwise.
 func FuzzDecoder(f *testing.F) {
 	s := newServer()
 	f.Add(s.fields(ok, "server: nginx", "date: x"), s.fields(ok, "server: nginx", "date: y"))
@@ -107,7 +122,8 @@ func FuzzDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		for _, block := range [][]byte{a, b} {
 			d := newDecoder()
-			if n, err := d.begin(block); err == nil && lateResize(&d, block[n:]) {
+			_, first := integer(block, 5)
+			if n, err := d.begin(block); n > first || err == nil && lateResize(&d, block[n:]) {
 				return
 			}
 		}
