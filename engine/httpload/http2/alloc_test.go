@@ -81,7 +81,6 @@ type session struct {
 	style
 	conn    *Conn
 	answers [][]byte
-	ids     []uint32
 	events  []Event
 	i       int
 	ends    int

@@ -44,7 +44,7 @@ func (c *Conn) abandon() {
 		s := &c.streams.places[i]
 		switch {
 		case s.id == 0:
-		case s.queued > c.written:
+		case s.queued > c.written && !s.answered:
 			c.end(s, Event{Kind: Refused, Code: RefusedStream}, true)
 		default:
 			c.end(s, Event{Kind: Broken}, true)
@@ -438,7 +438,12 @@ func (c *Conn) goAwayFrame(p []byte) {
 	c.draining, c.last = true, last
 	c.events = append(c.events, Event{Kind: GoAway, Last: last, Code: code})
 	for i := range c.streams.places {
-		if s := &c.streams.places[i]; s.id > last {
+		s := &c.streams.places[i]
+		switch {
+		case s.id <= last:
+		case s.answered: // which gives the lie to the GOAWAY
+			c.end(s, Event{Kind: Reset, Code: code}, true)
+		default:
 			c.end(s, Event{Kind: Refused, Code: code}, true)
 		}
 	}

@@ -245,6 +245,16 @@ func wrongData() []behaviour {
 			events: "first 1; headers 1 204; invalid 1: " + ErrBodyless.Error(), sends: "RST 1 PROTOCOL_ERROR"},
 		{name: "304 with a body", serve: func(s *server) { s.headers(1, false, ":status: 304"); four(s) },
 			events: "first 1; headers 1 304; invalid 1: " + ErrBodyless.Error(), sends: "RST 1 PROTOCOL_ERROR"},
+		{name: "HEAD with a padded body", method: "HEAD", serve: func(s *server) {
+			s.headers(1, false, ok)
+			must(s.WriteDataPadded(1, true, nil, make([]byte, 3)))
+			s.headers(3, false, ":status: 204")
+			must(s.WriteDataPadded(3, true, []byte("x"), make([]byte, 3)))
+		}, events: "first 1; headers 1 200; end 1 200 body 0; first 3; headers 3 204; invalid 3: " + ErrBodyless.Error(),
+			sends: "RST 3 PROTOCOL_ERROR"},
+		{name: "a short answer before the request is whole", method: "POST", body: 100_000, serve: func(s *server) {
+			s.headers(1, true, ok, "content-length: 3")
+		}, events: "first 1; headers 1 200; invalid 1: " + ErrLength.Error(), sends: "RST 1 PROTOCOL_ERROR"},
 		{name: "data before headers", serve: four, events: "invalid 1: " + ErrOrder.Error(), sends: "RST 1 PROTOCOL_ERROR"},
 		{name: "data after an interim response", serve: func(s *server) { s.headers(1, false, ":status: 100"); four(s) },
 			events: "first 1; invalid 1: " + ErrOrder.Error(), sends: "RST 1 PROTOCOL_ERROR"},
@@ -396,6 +406,11 @@ func goodbyes() []behaviour {
 			must(s.WriteGoAway(1, xhttp2.ErrCodeNo, []byte("bye")))
 			s.headers(1, true, ok)
 		}, events: "goaway 1 NO_ERROR; refused 3 NO_ERROR; first 1; headers 1 200; end 1 200 body 0"},
+		{name: "GOAWAY below a stream that it answers", serve: func(s *server) {
+			s.headers(3, false, ok)
+			must(s.WriteGoAway(1, xhttp2.ErrCodeInternal, nil))
+			must(s.WriteData(3, true, nil))
+		}, events: "first 3; headers 3 200; goaway 1 INTERNAL_ERROR; reset 3 INTERNAL_ERROR"},
 		{name: "GOAWAY twice", serve: func(s *server) {
 			must(s.WriteGoAway(1<<31-1, xhttp2.ErrCodeNo, nil))
 			must(s.WriteGoAway(1, xhttp2.ErrCodeEnhanceYourCalm, nil))
@@ -412,9 +427,9 @@ func small(t testing.TB) *Client {
 	return client(t, func(c *Config) { c.MaxHeader, c.MaxBody, c.Window, c.ConnWindow = 1<<10, 40_000, 65535, 1<<20 })
 }
 
-// start opens the two requests of a behaviour and gives what the server writes.
-func (b *behaviour) start(t testing.TB) (*Conn, []byte) {
-	c := small(t).Conn(nil)
+// asked is a connection with the two requests of a behaviour on their way.
+func (b *behaviour) asked(t testing.TB, k *Client) *Conn {
+	c := k.Conn(nil)
 	method := b.method
 	if method == "" {
 		method = "GET"
@@ -422,12 +437,17 @@ func (b *behaviour) start(t testing.TB) (*Conn, []byte) {
 	open(t, c, Request{Tag: 1, Method: method, Target: []byte("/a"), Body: make([]byte, b.body)})
 	open(t, c, get(3))
 	c.Advance(len(c.Out()))
+	return c
+}
+
+// stream is what the server writes.
+func (b *behaviour) stream() []byte {
 	s := newServer()
 	if !b.bare {
 		must(s.WriteSettings())
 	}
 	b.serve(s)
-	return c, s.buf.Bytes()
+	return s.buf.Bytes()
 }
 
 func TestServers(t *testing.T) {
@@ -437,7 +457,7 @@ func TestServers(t *testing.T) {
 	}
 	for _, b := range all {
 		t.Run(b.name, func(t *testing.T) {
-			c, stream := b.start(t)
+			c, stream := b.asked(t, small(t)), b.stream()
 			events, err := feed(c, stream, len(stream))
 			b.check(t, c, events, err)
 		})
@@ -475,19 +495,20 @@ func (b *behaviour) check(t *testing.T, c *Conn, events []Event, err error) {
 // TestServersInPieces cuts what each server writes in many ways: nothing that is told or sent may
 // depend on it.
 func TestServersInPieces(t *testing.T) {
+	k := small(t)
 	for _, b := range behaviours() {
 		t.Run(b.name, func(t *testing.T) {
-			whole, stream := b.start(t)
+			whole, stream := b.asked(t, k), b.stream()
 			events, err := feed(whole, stream, len(stream))
 			cuts := [][]int{{1}, {2}, {9}, {10}, {4096}}
-			if len(stream) > 100_000 {
-				cuts = [][]int{{1003}}
-			}
 			for i := 1; i < min(len(stream), 80); i++ {
 				cuts = append(cuts, []int{i, len(stream)})
 			}
+			if len(stream) > 50_000 {
+				cuts = [][]int{{1003}}
+			}
 			for _, sizes := range cuts {
-				c, _ := b.start(t)
+				c := b.asked(t, k)
 				got, gotErr := feed(c, stream, sizes...)
 				if !slices.Equal(got, events) || fmt.Sprint(gotErr) != fmt.Sprint(err) || !bytes.Equal(c.Out(), whole.Out()) {
 					t.Fatalf("in pieces of %v: %s %v\nwhole: %s %v", sizes, tell(got), gotErr, tell(events), err)

@@ -231,6 +231,10 @@ func (c *Conn) InFlight() int { return c.streams.open }
 // Idle tells whether no request is on its way.
 func (c *Conn) Idle() bool { return c.streams.open == 0 }
 
+// Greeted tells whether the peer's settings arrived. Until then it is not known how many streams it
+// takes, and Open assumes 100 as the RFC recommends: a peer that takes fewer refuses the rest.
+func (c *Conn) Greeted() bool { return c.greeted }
+
 // CanOpen tells whether Open would find a stream now.
 func (c *Conn) CanOpen() bool { return c.admit() == nil }
 

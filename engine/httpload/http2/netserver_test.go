@@ -43,7 +43,7 @@ func serveAsked(w http.ResponseWriter, r *http.Request) {
 	if n("early") == 0 {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			http.Error(w, err.Error(), 500)
+			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("X-Sum", sum(body))
@@ -239,7 +239,7 @@ func byNetHTTP(t *testing.T, base string, hc *http.Client, r *Request) *seen {
 // TestAgainstNetHTTP asks a server of the standard library for all kinds of answers, on one
 // connection, and compares each with what the standard library's client sees of it.
 func TestAgainstNetHTTP(t *testing.T) {
-	const n = 80
+	const n = 50
 	for _, c := range []struct {
 		name    string
 		tls     bool

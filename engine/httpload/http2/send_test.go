@@ -180,14 +180,14 @@ func TestHowManyStreams(t *testing.T) {
 		}
 		return n
 	}
-	if n := opens(); n != earlyStreams {
+	if n := opens(); n != earlyStreams || c.Greeted() {
 		t.Errorf("%d before the settings of the peer", n)
 	}
 	s := newServer()
 	must(s.WriteSettings(xhttp2.Setting{ID: settingStreams, Val: 3}))
 	receive(t, c, s)
 	r := get(0)
-	if _, err := c.Open(&r); !errors.Is(err, ErrBusy) || c.Draining() {
+	if _, err := c.Open(&r); !errors.Is(err, ErrBusy) || c.Draining() || !c.Greeted() {
 		t.Errorf("beyond the peer's limit: %v", err)
 	}
 	must(s.WriteSettings(xhttp2.Setting{ID: settingStreams, Val: 120}))
