@@ -2,6 +2,10 @@
 // it takes the bytes that were read and gives the bytes to write. It knows no sockets, no goroutines
 // and no clock, so that every engine and the fuzzer drive the same code.
 //
+// The caller writes Out and tells Advance how much of it was taken; reads, gives Feed what came, acts on
+// the events, opens what is due while CanOpen, and writes again; calls Cancel at a request's time-out,
+// and Close when the transport has ended.
+//
 // A Conn is used by one goroutine at a time. In steady state it does not allocate.
 package http2
 
