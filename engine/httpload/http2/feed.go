@@ -11,7 +11,6 @@ type frameReader struct {
 	left    int // bytes of the payload to come
 	part    []byte
 	padding int // of DATA: bytes at its end that are no data; -1 until the length is known
-	deaf    bool
 }
 
 // Feed takes bytes that were read, all of them, and adds what happened to events. How the bytes are
@@ -150,7 +149,7 @@ func (c *Conn) own() *stream {
 // dataBegin checks DATA before its first byte, and takes it out of the windows as a whole.
 func (c *Conn) dataBegin() {
 	f := &c.frame
-	c.padding, c.deaf = 0, false
+	c.padding = 0
 	if c.credit -= int64(f.length); c.credit < 0 {
 		c.fail(FlowControlError, "the peer exceeds the window of the connection")
 		return
@@ -158,7 +157,6 @@ func (c *Conn) dataBegin() {
 	c.taken += int64(f.length)
 	s := c.own()
 	if s == nil {
-		c.deaf = true
 		c.late()
 		return
 	}
@@ -196,11 +194,8 @@ func (c *Conn) dataSize(s *stream, n int64) {
 
 // dataPiece takes a part of the payload of DATA; c.left is what follows it.
 func (c *Conn) dataPiece(b []byte) {
-	if c.deaf || len(b) == 0 {
-		return
-	}
 	s := c.streams.find(c.frame.stream)
-	if s == nil { // cancelled since the frame began
+	if s == nil || len(b) == 0 { // it ended before the frame, or with its head, or was cancelled since
 		return
 	}
 	if c.padding < 0 {
@@ -229,7 +224,7 @@ func (c *Conn) dataPiece(b []byte) {
 func (c *Conn) dataEnd() {
 	s := c.streams.find(c.frame.stream)
 	switch {
-	case s == nil || c.deaf:
+	case s == nil:
 	case c.frame.has(flagEndStream):
 		c.complete(s)
 	case s.credit <= int32(c.cfg.Window/2) && !s.owed:

@@ -373,7 +373,7 @@ func floods() []behaviour {
 			}
 		}, events: "first 1", broken: true, code: EnhanceYourCalm},
 		behaviour{name: "flood of interim responses", serve: func(s *server) {
-			for range 20 {
+			for range maxInterim + 1 {
 				s.headers(1, false, ":status: 102")
 			}
 		}, events: "first 1; invalid 1: " + ErrInterim.Error(), sends: "RST 1 CANCEL"},

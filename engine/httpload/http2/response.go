@@ -226,7 +226,6 @@ func (c *Conn) complete(s *stream) {
 
 // invalid gives a malformed response up, and only it.
 func (c *Conn) invalid(s *stream, code Code, err error) {
-	c.deaf = true // to the rest of a DATA frame that begins so
 	c.reset(s.id, code)
 	c.end(s, Event{Kind: Invalid, Code: code, Err: err}, true)
 }

@@ -207,6 +207,16 @@ func TestHowManyStreams(t *testing.T) {
 	}
 }
 
+func TestPeerWithoutALimitOfStreams(t *testing.T) {
+	c, _ := pair(t, client(t, func(c *Config) { c.Streams = 300 }))
+	for c.CanOpen() {
+		open(t, c, get(0))
+	}
+	if c.InFlight() != 300 {
+		t.Errorf("%d streams", c.InFlight())
+	}
+}
+
 func TestNumbersOfStreamsRunOut(t *testing.T) {
 	c, s := pair(t, client(t, nil))
 	c.next = maxStream
@@ -356,6 +366,36 @@ func TestWindows(t *testing.T) {
 	must(s.WriteData(1, true, nil))
 	if told := receive(t, c, s); told != "end 1 200 body 1000000" {
 		t.Error(told)
+	}
+}
+
+// TestWindowsToTheByte: what was allowed may be sent at once, and not a byte more.
+func TestWindowsToTheByte(t *testing.T) {
+	for over := range 2 {
+		c, s := pair(t, client(t, func(c *Config) { c.Window, c.ConnWindow = 65_535, 100_000 }))
+		open(t, c, get(1))
+		s.headers(1, false, ok)
+		for _, n := range []int{16384, 16384, 16384, 16383 + over} {
+			must(s.WriteData(1, false, make([]byte, n)))
+		}
+		want := "first 1; headers 1 200"
+		if over > 0 {
+			want += "; invalid 1: " + ErrWindow.Error()
+		}
+		if told := receive(t, c, s); told != want {
+			t.Errorf("%d over the window of a stream: %s", over, told)
+		}
+		c, s = pair(t, client(t, func(c *Config) { c.Window, c.ConnWindow = 100_000, 65_535 }))
+		open(t, c, get(1))
+		s.headers(1, false, ok)
+		for _, n := range []int{16384, 16384, 16384, 16383 + over} {
+			must(s.WriteData(1, false, make([]byte, n)))
+		}
+		_, err := c.Feed(s.buf.Bytes(), nil)
+		var broke *ConnError
+		if errors.As(err, &broke) != (over > 0) || over > 0 && broke.Code != FlowControlError {
+			t.Errorf("%d over the window of the connection: %v", over, err)
+		}
 	}
 }
 
