@@ -44,6 +44,7 @@ type app struct {
 	secrets *evidence.Redactor // everything that is told about a failure passes it
 	command string             // the load command that runs, for the live view
 	engaged *atomic.Bool       // something was begun that an interrupt must end in order
+	runs    *[]*evidence.Run   // gathers runs that are printed as one JSON document; nil: each is its own
 	// done is the exit that a finished command asks for, when it ended without an error.
 	done int
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"seatrial/evidence"
 	"seatrial/examples"
 	"seatrial/fault"
 	"seatrial/manifest"
@@ -45,6 +46,7 @@ func (a *app) demo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	runs := []*evidence.Run{}
 	for i, part := range demoParts {
 		a.say("demo %d of %d: %s\n", i+1, len(demoParts), part.shows)
 		m, err := manifest.Read(filepath.Join(dir, part.folder),
@@ -54,7 +56,7 @@ func (a *app) demo(ctx context.Context) error {
 			return err
 		}
 		here := *a
-		here.dir = m.Dir
+		here.dir, here.runs = m.Dir, &runs
 		err = here.loadManifest(ctx, m, &loadFlags{}, "demo", false)
 		if worseThan(here.done, a.done) {
 			a.done = here.done
@@ -63,8 +65,11 @@ func (a *app) demo(ctx context.Context) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil // interrupted: the report of that part says so
+			break // interrupted: the report of that part says so
 		}
+	}
+	if a.json() {
+		a.printJSON(runs)
 	}
 	a.say("\nThe pages are %s; open report.html of either run in a browser.\nNext: `seatrial init` in your own project.\n", a.shown(a.runDir))
 	return nil

@@ -65,7 +65,11 @@ func (a *app) readManifest(overrides ...manifest.Override) (*manifest.Manifest, 
 func (a *app) listCodes() error {
 	all := fault.Catalogue()
 	if a.json() {
-		a.printJSON(all)
+		out := make([]codeJSON, len(all))
+		for i, e := range all {
+			out[i] = toJSON(e)
+		}
+		a.printJSON(out)
 		return nil
 	}
 	for _, e := range all {
@@ -81,11 +85,24 @@ func (a *app) explainCode(word string) error {
 		return unknownCode(word)
 	}
 	if a.json() {
-		a.printJSON(e)
+		a.printJSON(toJSON(e))
 		return nil
 	}
 	_, _ = fmt.Fprintf(a.Out, "%s: %s\n\n%s\n\nNext: %s\nExit: %d\n", e.Code, e.Title, wrap(e.Why, 80), e.Next, exitOf(e.Kind))
 	return nil
+}
+
+// codeJSON is a code of the catalogue as -o json gives it.
+type codeJSON struct {
+	Code  fault.Code `json:"code"`
+	Title string     `json:"title"`
+	Why   string     `json:"why"`
+	Next  string     `json:"next"`
+	Exit  int        `json:"exit"`
+}
+
+func toJSON(e fault.Entry) codeJSON {
+	return codeJSON{Code: e.Code, Title: e.Title, Why: e.Why, Next: e.Next, Exit: exitOf(e.Kind)}
 }
 
 func unknownCode(word string) error {

@@ -129,7 +129,11 @@ func (a *app) finish(res *run.Result) error {
 		a.done = exit
 	}
 	if a.json() {
-		a.printJSON(res.Run)
+		if a.runs != nil {
+			*a.runs = append(*a.runs, res.Run)
+		} else {
+			a.printJSON(res.Run)
+		}
 		return summaryForCI(a.Getenv, res.Run)
 	}
 	if err := a.printRun(res.Run, res.Folder); err != nil {

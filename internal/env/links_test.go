@@ -1,9 +1,11 @@
 package env
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"seatrial/fault"
 )
@@ -72,5 +74,25 @@ func TestNames(t *testing.T) {
 		if CheckName(name) == nil {
 			t.Errorf("%q is taken for a name", name)
 		}
+	}
+}
+
+// TestLogsOfTheLastEnvironmentsAreKept: every run leaves logs, and only those of the last ones stay.
+func TestLogsOfTheLastEnvironmentsAreKept(t *testing.T) {
+	dir := t.TempDir()
+	for i := range keptLogs + 5 {
+		name := fmt.Sprintf("run-%02d", i)
+		if err := os.MkdirAll(liveLogDir(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		keepLogs(dir, name)
+		at := time.Now().Add(time.Duration(i-100) * time.Minute) // one after the other
+		if err := os.Chtimes(oldLogDir(dir, name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := os.ReadDir(filepath.Dir(oldLogDir(dir, "x")))
+	if err != nil || len(left) != keptLogs || left[0].Name() != "run-05" {
+		t.Errorf("%d logs are left, the first is %v: %v", len(left), left[0], err)
 	}
 }

@@ -115,13 +115,41 @@ func cutLog(path string, keep int64) error {
 }
 
 // keepLogs saves the logs of an environment that is taken down, for reading afterwards. One set is
-// kept per name.
+// kept per name, and of the names those of the last keptLogs: every run has a name of its own.
 func keepLogs(dir, name string) {
 	old := oldLogDir(dir, name)
 	if os.MkdirAll(filepath.Dir(old), 0o700) != nil || os.RemoveAll(old) != nil {
 		return
 	}
-	_ = os.Rename(liveLogDir(dir, name), old)
+	if os.Rename(liveLogDir(dir, name), old) == nil {
+		now := time.Now()
+		_ = os.Chtimes(old, now, now) // of this moment, not of its last file
+	}
+	dropOldLogs(filepath.Dir(old))
+}
+
+// keptLogs is how many environments' logs are kept.
+const keptLogs = 20
+
+// dropOldLogs removes all but the newest logs.
+func dropOldLogs(all string) {
+	entries, err := os.ReadDir(all)
+	if err != nil || len(entries) <= keptLogs {
+		return
+	}
+	when := func(e os.DirEntry) time.Time {
+		info, err := e.Info()
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return when(b).Compare(when(a)) })
+	for _, e := range entries[keptLogs:] {
+		if e.IsDir() { // never through a link
+			_ = os.RemoveAll(filepath.Join(all, e.Name()))
+		}
+	}
 }
 
 // Logs writes the logs of a service (all services when it is empty) to w, those of the last
