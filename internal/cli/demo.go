@@ -71,7 +71,7 @@ func (a *app) demo(ctx context.Context) error {
 	if a.json() {
 		a.printJSON(runs)
 	}
-	a.say("\nThe pages are %s; open report.html of either run in a browser.\nNext: `seatrial init` in your own project.\n", a.shown(a.runDir))
+	a.say("\nThe runs are in %s; open report.html of either in a browser.\nNext: `seatrial init` in your own project.\n", a.shown(a.runDir))
 	return nil
 }
 
