@@ -115,6 +115,9 @@ func (e *explainer) field(key, path string, v reflect.Value, depth int) {
 
 func (e *explainer) entries(key, path string, v reflect.Value, depth int) {
 	if v.Len() == 0 {
+		if e.m.Set(path) {
+			e.line(depth, key+": {}", path)
+		}
 		return
 	}
 	e.line(depth, key+":", "")
