@@ -142,6 +142,11 @@ func (m Mode) listen() int {
 	})
 	if m == squat {
 		time.AfterFunc(time.Minute, func() { os.Exit(0) })
+		// As long as the process that spawned it lives, it is the environment's own child; nothing is
+		// answered until it is foreign. Whoever connects waits.
+		for parent := os.Getppid(); os.Getppid() == parent; {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	_ = (&http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}).Serve(l)
 	return 1
