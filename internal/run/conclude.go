@@ -139,7 +139,7 @@ func (x *execution) causes() {
 		}
 	}
 	for _, code := range order {
-		x.cause(describe(fault.Code(code), byCode[code]))
+		x.cause(describe(fault.Code(code), byCode[code], len(x.prep.plan.Routes)))
 	}
 	if x.run.Verdict == judge.Unverified && len(x.kinds) == 0 {
 		x.cause(fault.New(fault.GEN003, "nothing that was declared could be judged"))
@@ -149,7 +149,8 @@ func (x *execution) causes() {
 // maxNamed is how many checks a cause names; all of them stand among the findings.
 const maxNamed = 8
 
-func describe(code fault.Code, fs []judge.Finding) *fault.Error {
+// describe words one code behind the findings; routes is how many the run sent.
+func describe(code fault.Code, fs []judge.Finding, routes int) *fault.Error {
 	var names []string
 	for i, f := range fs {
 		if i == maxNamed && len(fs) > maxNamed+1 {
@@ -169,7 +170,7 @@ func describe(code fault.Code, fs []judge.Finding) *fault.Error {
 	case fault.LOD002:
 		return fault.New(code, "%s", fs[0].Reason)
 	case fault.LOD016:
-		return fault.New(code, "p95_increase proved nothing: no baseline for any of the routes that were sent, so nothing was compared")
+		return fault.New(code, "p95_increase proved nothing: no baseline for any of %s that the run sent, so nothing was compared", theRoutes(routes))
 	case fault.GEN001:
 		return fault.New(code, "generator saturated: %s", fs[0].Reason)
 	case fault.GEN005:
@@ -177,6 +178,14 @@ func describe(code fault.Code, fs []judge.Finding) *fault.Error {
 	default:
 		return fault.New(code, "%s (%s)", fs[0].Reason, where)
 	}
+}
+
+// theRoutes says how many routes there were.
+func theRoutes(n int) string {
+	if n == 1 {
+		return "the 1 route"
+	}
+	return fmt.Sprintf("the %d routes", n)
 }
 
 func (x *execution) cause(e *fault.Error) {

@@ -181,7 +181,7 @@ func TestCausesAreShort(t *testing.T) {
 	for i := range 40 {
 		fs = append(fs, judge.Finding{Check: "p95_increase", Route: fmt.Sprintf("GET /%d", i)})
 	}
-	e := describe(fault.LOD011, fs)
+	e := describe(fault.LOD011, fs, 40)
 	if !strings.Contains(e.Message, "40 thresholds") || !strings.HasSuffix(e.Message, "and 32 more") || len(e.Message) > 400 {
 		t.Errorf("%q", e.Message)
 	}
