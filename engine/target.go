@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 )
 
 // Target is where load may go. Its zero value is refused, its fields cannot be set from outside, and
@@ -12,6 +13,7 @@ import (
 type Target struct {
 	base    *url.URL
 	addrs   []netip.AddrPort
+	unix    string
 	maxRate float64
 	proof   Proof
 	ok      bool
@@ -41,6 +43,17 @@ func Admit(base *url.URL, addrs []netip.AddrPort, maxRate float64, proof Proof) 
 		release: NewLimiter(maxRate), write: NewLimiter(maxRate)}, nil
 }
 
+// AdmitUnix makes a Target of a Unix socket: path is absolute, and base gives the scheme and the Host
+// that requests carry. maxRate is as in Admit.
+func AdmitUnix(base *url.URL, path string, maxRate float64, proof Proof) (Target, error) {
+	if !filepath.IsAbs(path) {
+		return Target{}, ErrNoTarget
+	}
+	t, err := Admit(base, []netip.AddrPort{{}}, maxRate, proof)
+	t.addrs, t.unix = nil, path
+	return t, err
+}
+
 // OK tells whether the target was admitted.
 func (t Target) OK() bool { return t.ok }
 
@@ -52,7 +65,10 @@ func (t Target) Base() url.URL {
 	return *t.base
 }
 
-// Addrs are the pinned addresses, used round-robin.
+// Unix is the path of the target's Unix socket; empty when it has addresses.
+func (t Target) Unix() string { return t.unix }
+
+// Addrs are the pinned addresses, used round-robin; none for a Unix socket.
 func (t Target) Addrs() []netip.AddrPort { return append([]netip.AddrPort(nil), t.addrs...) }
 
 // MaxRate is the admitted maximum rate per second; 0 means no limit.

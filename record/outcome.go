@@ -4,7 +4,7 @@ package record
 type Outcome uint8
 
 // The outcomes. Answered covers every complete and valid response, whatever its status. The classes
-// from ConnectRefused to InvalidResponse are failures; the last four groups stand for themselves in
+// from ConnectRefused to CheckFailed are failures; the last four groups stand for themselves in
 // the account.
 const (
 	Lost            Outcome = iota // never accounted for by a worker; the zero value on purpose
@@ -15,6 +15,10 @@ const (
 	Reset                          // connection reset or broken before the response was complete
 	EarlyClose                     // peer closed in the middle of a response
 	InvalidResponse                // not HTTP, contradictory framing, bounds exceeded
+	StreamReset                    // HTTP/2 and 3: the peer gave this request up and kept the connection
+	StreamRefused                  // HTTP/2 and 3: the peer refused the request before it looked at it
+	WentAway                       // HTTP/2 and 3: the peer said goodbye before it took the request, on one connection after the other
+	CheckFailed                    // complete and valid, and not what the request expected
 	TimedOutConnect                // connect or TLS time-out
 	TimedOutFirst                  // no first byte in time
 	TimedOut                       // not complete within the request's time-out from its due time
@@ -45,6 +49,14 @@ func (o Outcome) String() string {
 		return "early_close"
 	case InvalidResponse:
 		return "invalid_response"
+	case StreamReset:
+		return "stream_reset"
+	case StreamRefused:
+		return "stream_refused"
+	case WentAway:
+		return "went_away"
+	case CheckFailed:
+		return "check_failed"
 	case TimedOutConnect:
 		return "timeout_connect"
 	case TimedOutFirst:
@@ -85,6 +97,14 @@ func (o Outcome) Words() string {
 		return "closed in the middle of a response"
 	case InvalidResponse:
 		return "invalid response"
+	case StreamReset:
+		return "stream reset by the peer"
+	case StreamRefused:
+		return "stream refused by the peer"
+	case WentAway:
+		return "connection closed by the peer before it took the request"
+	case CheckFailed:
+		return "not what was expected"
 	case TimedOutConnect:
 		return "timed out while connecting"
 	case TimedOutFirst:
@@ -107,7 +127,7 @@ func (o Outcome) Words() string {
 }
 
 // Failed tells whether the arrival failed other than by a time-out.
-func (o Outcome) Failed() bool { return o >= ConnectRefused && o <= InvalidResponse }
+func (o Outcome) Failed() bool { return o >= ConnectRefused && o <= CheckFailed }
 
 // TimedOut tells whether a time-out ended the arrival after its sending had begun.
 func (o Outcome) TimedOut() bool { return o >= TimedOutConnect && o <= TimedOut }
@@ -127,13 +147,13 @@ func (o Outcome) Error() bool { return o.Failed() || o.TimedOut() || o == Unsent
 func (o Outcome) Response() bool { return o == Answered || o.Error() }
 
 // Timed tells whether the outcome enters the response time. Answers do, and failures of a connection
-// that was there (reset, early close, invalid response). Time-outs do with their full time, and so
+// that was there (reset, early close, invalid response, a stream given up, a check that failed). Time-outs do with their full time, and so
 // does an arrival that waited for a connection until its time-out: leaving out those who waited
 // longest would flatter the percentiles. Refused and failed connections and failed handshakes do not:
 // they end at once, and a dead server would look fast. They count as errors.
 func (o Outcome) Timed() bool {
 	switch o {
-	case Answered, Reset, EarlyClose, InvalidResponse, UnsentLimit:
+	case Answered, Reset, EarlyClose, InvalidResponse, StreamReset, StreamRefused, WentAway, CheckFailed, UnsentLimit:
 		return true
 	default:
 		return o.TimedOut()

@@ -107,7 +107,7 @@ func (s *sending) run(ctx context.Context, target engine.Target) (*record.Tally,
 		shards[k] = record.NewShard(rc)
 		wg.Go(func() {
 			_, errs[k] = e.Run(ctx, httpload.Config{Target: target, Schedule: from, Requests: root{}, Recorder: shards[k], UserAgent: "seatrial/peers",
-				Precise: s.precise, Insecure: true, Epoch: epoch, Limits: engine.Limits{MaxConnections: s.connections / s.loops, Timeout: time.Hour}})
+				Precise: s.precise, TLS: httpload.TLS{Insecure: true}, Epoch: epoch, Limits: engine.Limits{MaxConnections: s.connections / s.loops, Timeout: time.Hour}})
 		})
 	}
 	wg.Wait()

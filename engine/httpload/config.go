@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -32,13 +33,67 @@ type Config struct {
 	Trace     float64 // share of requests whose traceparent says sampled, 0..1
 	Seed      uint64  // picks the sampled requests
 
-	RootCAs  *x509.CertPool // nil: the system's
-	Insecure bool           // accept any certificate; the page says so
+	HTTP        Version // empty: auto
+	TLS         TLS
+	Connections Connections
 
 	Precise bool // do not sleep the last 50 us before a due time; costs a core. Loop only
 
 	Epoch     time.Time     // where due times count from; zero: now
 	StopDrain time.Duration // after a stop, how long answers that are on their way are waited for
+}
+
+// Version is the version of HTTP that is spoken.
+type Version string
+
+// The versions.
+const (
+	HTTPAuto   Version = "auto" // 2 or 1.1, as the TLS handshake agrees; 1.1 without TLS
+	HTTP1      Version = "1.1"
+	HTTP2      Version = "2"                 // over TLS, agreed in the handshake or the connection failed
+	HTTP2Prior Version = "2-prior-knowledge" // HTTP/2 from the first byte on; without TLS this is h2c
+	HTTP3      Version = "3"                 // over QUIC; the portable engine sends it
+)
+
+// TLS says how connections of an https target are made and proved.
+type TLS struct {
+	RootCAs      *x509.CertPool    // nil: the system's
+	Certificates []tls.Certificate // the client's own
+	ServerName   string            // for SNI and the check of the certificate; the Host's when empty
+	Insecure     bool              // accept any certificate; the page says so
+	MinVersion   uint16            // 0: TLS 1.2
+	MaxVersion   uint16            // 0: TLS 1.3
+}
+
+// Connections says when connections are opened besides those that requests need (EG-9), and how. Its
+// zero value keeps connections alive and opens one only where no other is free.
+type Connections struct {
+	// Fresh is the share of requests, 0 to 1, that are sent on a connection opened for them. Which
+	// ones is a pure function of (seed, index). With 1, each request has a connection of its own,
+	// which is closed after it; below 1 the new connection takes the place of the one that was idle
+	// longest.
+	Fresh float64
+	// Arrivals is a second schedule: connections that are opened when they are due, whatever the
+	// requests do. Each takes the place of the one that was idle longest. They have an account of
+	// their own. Nil: none.
+	Arrivals schedule.Schedule
+	// Resume is the share of TLS handshakes, 0 to 1, that offer an earlier session where one is known.
+	Resume float64
+	// Streams is the most requests on one connection at once, for HTTP/2 and 3; 0 means 100. The
+	// peer's own limit counts too.
+	Streams int
+	// Bind are the local addresses that connections are opened from, in turn; none: the system's choice.
+	Bind []netip.Addr
+}
+
+// ConnAccount is where each arrival of Connections.Arrivals ended. Due is the sum of the others.
+type ConnAccount struct {
+	Due       uint64 `json:"due"`
+	Opened    uint64 `json:"opened"`
+	Failed    uint64 `json:"failed"`
+	TimedOut  uint64 `json:"timed_out"`
+	Abandoned uint64 `json:"abandoned"` // on its way when the run was stopped
+	Unsent    uint64 `json:"unsent"`    // the limit of connections was reached, and none was idle
 }
 
 const (
@@ -122,8 +177,8 @@ func (c *Config) tlsConfig() *tls.Config {
 	if h, _, err := net.SplitHostPort(name); err == nil {
 		name = h
 	}
-	return &tls.Config{ServerName: strings.Trim(name, "[]"), RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: c.Insecure, NextProtos: []string{"http/1.1"}}
+	return &tls.Config{ServerName: strings.Trim(name, "[]"), RootCAs: c.TLS.RootCAs, MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: c.TLS.Insecure, NextProtos: []string{"http/1.1"}}
 }
 
 // Result is what an engine observed of itself in one run or slice.
@@ -138,6 +193,15 @@ type Result struct {
 	Discarded      uint64 // connections closed because bytes came that belong to no response
 	BytesIn        uint64
 	BytesOut       uint64
+	FullShakes     uint64 // TLS handshakes that succeeded: full ones
+	Resumed        uint64 // and resumed ones
+	HTTP2          uint64 // connections on which HTTP/2 was spoken, of ConnOpened
+	HTTP3          uint64
+	Resent         uint64 // requests sent again after a GOAWAY said that they were never looked at
+
+	Arrivals ConnAccount       // of Connections.Arrivals
+	Connect  *record.Histogram // what those took to connect; nil without any
+	Shake    *record.Histogram // and their TLS handshakes
 }
 
 // AddTo adds the result to the health of a run; the results of all slices are added to one.

@@ -309,14 +309,14 @@ func TestTLS(t *testing.T) {
 		roots := x509.NewCertPool()
 		roots.AddCert(srv.Certificate())
 		u, _ := url.Parse(srv.URL)
-		base := Config{Target: admit(t, "https://example.com", 0, u.Host), Requests: lines{"GET /"}, RootCAs: roots}
+		base := Config{Target: admit(t, "https://example.com", 0, u.Host), Requests: lines{"GET /"}, TLS: TLS{RootCAs: roots}}
 		for name, c := range map[string]struct {
 			change func(*Config)
 			want   record.Outcome
 		}{
 			"trusted":    {func(*Config) {}, record.Answered},
-			"untrusted":  {func(c *Config) { c.RootCAs = x509.NewCertPool() }, record.TLSFailed},
-			"insecure":   {func(c *Config) { c.RootCAs, c.Insecure = nil, true }, record.Answered},
+			"untrusted":  {func(c *Config) { c.TLS.RootCAs = x509.NewCertPool() }, record.TLSFailed},
+			"insecure":   {func(c *Config) { c.TLS = TLS{Insecure: true} }, record.Answered},
 			"other name": {func(c *Config) { c.Host = "other.test" }, record.TLSFailed},
 		} {
 			cfg, seen := base, &notes{}
