@@ -226,6 +226,8 @@ func TestWhatEntersTheTimes(t *testing.T) {
 		Lost: 0, Answered: timed | response | sent,
 		ConnectRefused: response | isError | sent, ConnectFailed: response | isError | sent, TLSFailed: response | isError | sent,
 		Reset: timed | response | isError | sent, EarlyClose: timed | response | isError | sent, InvalidResponse: timed | response | isError | sent,
+		StreamReset: timed | response | isError | sent, StreamRefused: timed | response | isError | sent, WentAway: timed | response | isError | sent,
+		CheckFailed:     timed | response | isError | sent,
 		TimedOutConnect: timed | response | isError | sent, TimedOutFirst: timed | response | isError | sent, TimedOut: timed | response | isError | sent,
 		Abandoned: sent, UnsentLimit: timed | response | isError, UnsentRate: 0, UnsentStop: 0, UnsentPolicy: 0,
 	}
