@@ -19,6 +19,7 @@ type Target struct {
 	ok      bool
 	release *Limiter // shared by all copies: slices of a run cannot each have a max_rate of their own
 	write   *Limiter
+	dial    *Limiter
 }
 
 // Proof says why load may go to a target.
@@ -40,7 +41,7 @@ func Admit(base *url.URL, addrs []netip.AddrPort, maxRate float64, proof Proof) 
 	u := *base
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return Target{base: &u, addrs: append([]netip.AddrPort(nil), addrs...), maxRate: maxRate, proof: proof, ok: true,
-		release: NewLimiter(maxRate), write: NewLimiter(maxRate)}, nil
+		release: NewLimiter(maxRate), write: NewLimiter(maxRate), dial: NewLimiter(maxRate)}, nil
 }
 
 // AdmitUnix makes a Target of a Unix socket: path is absolute, and base gives the scheme and the Host
@@ -84,3 +85,7 @@ func (t Target) Release() *Limiter { return t.release }
 // Write is the limiter that a request passes right before its first byte, so that requests that
 // waited for a connection cannot go out together above max_rate. All copies of the target share it.
 func (t Target) Write() *Limiter { return t.write }
+
+// Dial is the limiter that a connection passes which no request asked for. All copies of the target
+// share it.
+func (t Target) Dial() *Limiter { return t.dial }

@@ -5,8 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,6 +99,7 @@ type ConnAccount struct {
 const (
 	defaultTimeout     = 10 * time.Second
 	defaultConnections = 1000
+	defaultStreams     = 100
 )
 
 // withDefaults fills what is zero and checks the rest; all problems are returned at once.
@@ -122,6 +123,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Host == "" {
 		c.Host = base.Host
 	}
+	if c.HTTP == "" {
+		c.HTTP = HTTPAuto
+	}
+	if c.Connections.Streams <= 0 {
+		c.Connections.Streams = defaultStreams
+	}
 	return c, c.validate(base.Scheme)
 }
 
@@ -144,8 +151,47 @@ func (c *Config) validate(scheme string) error {
 			errs = append(errs, err)
 		}
 	}
+	errs = append(errs, c.validateVersion(scheme), c.Connections.validate(c.Target))
 	return errors.Join(errs...)
 }
+
+func (c *Config) validateVersion(scheme string) error {
+	switch c.HTTP {
+	case HTTPAuto, HTTP1, HTTP2Prior:
+		return nil
+	case HTTP2:
+		if scheme == "http" {
+			return errors.New("httpload: without TLS HTTP/2 needs prior knowledge")
+		}
+		return nil
+	case HTTP3:
+		if scheme == "http" || c.Target.Unix() != "" {
+			return errors.New("httpload: HTTP/3 needs https and an address")
+		}
+		return nil
+	}
+	return fmt.Errorf("httpload: there is no HTTP version %q", c.HTTP)
+}
+
+func (k *Connections) validate(t engine.Target) error {
+	if !(k.Fresh >= 0 && k.Fresh <= 1) || !(k.Resume >= 0 && k.Resume <= 1) {
+		return errors.New("httpload: a share of connections is not between 0 and 1")
+	}
+	if len(k.Bind) == 0 {
+		return nil
+	}
+	if t.Unix() != "" {
+		return errors.New("httpload: a Unix socket is not reached from an address")
+	}
+	for _, a := range t.Addrs() {
+		if !slices.ContainsFunc(k.Bind, func(b netip.Addr) bool { return sameFamily(b, a.Addr()) }) {
+			return fmt.Errorf("httpload: no local address to reach %s from", a.Addr())
+		}
+	}
+	return nil
+}
+
+func sameFamily(a, b netip.Addr) bool { return a.Unmap().Is4() == b.Unmap().Is4() }
 
 // checkHeader refuses what would change the framing of a request, or become a second one. It never
 // names the value, which may be a secret.
@@ -153,8 +199,7 @@ func checkHeader(h Header) error {
 	if h.Name == "" || strings.IndexFunc(h.Name, func(r rune) bool { return r > 0x7f || !token(byte(r)) }) >= 0 {
 		return fmt.Errorf("httpload: %q is no header name", h.Name)
 	}
-	switch strings.ToLower(h.Name) {
-	case "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect":
+	if !fieldSendable(h.Name) {
 		return fmt.Errorf("httpload: the header %s belongs to the engine", h.Name)
 	}
 	if !plain([]byte(h.Value)) {
@@ -165,20 +210,6 @@ func checkHeader(h Header) error {
 
 func hostSafe(h string) bool {
 	return h != "" && strings.IndexFunc(h, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune("/?#@\\", r) }) < 0
-}
-
-// tlsConfig is nil for plain HTTP. The server name is the Host's: the target is pinned by address,
-// and its certificate must be for the name that the requests carry.
-func (c *Config) tlsConfig() *tls.Config {
-	if base := c.Target.Base(); base.Scheme != "https" {
-		return nil
-	}
-	name := c.Host
-	if h, _, err := net.SplitHostPort(name); err == nil {
-		name = h
-	}
-	return &tls.Config{ServerName: strings.Trim(name, "[]"), RootCAs: c.TLS.RootCAs, MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: c.TLS.Insecure, NextProtos: []string{"http/1.1"}}
 }
 
 // Result is what an engine observed of itself in one run or slice.

@@ -133,7 +133,7 @@ func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, record.O
 	if p.tls == nil {
 		return nc, raw, record.Answered
 	}
-	t := tls.Client(nc, p.tls)
+	t := tls.Client(nc, p.tls.full)
 	ctx, cancel := context.WithDeadline(p.dialer, p.epoch.At(min(deadline, connected+p.cfg.Limits.TLS)))
 	defer cancel()
 	err = t.HandshakeContext(ctx)

@@ -2,29 +2,37 @@ package httpload
 
 import "time"
 
-// deadlines holds connections in the order in which they were added. All entries of one list have the
-// same time-out counted from moments that never go back, so that this is the order of their deadlines:
-// adding, removing and finding the first cost a few pointers and no memory.
+// deadlines holds requests in the order of their deadlines. Almost all entries of one list have the same
+// time-out counted from moments that never go back, so that adding, removing and finding the first cost
+// a few pointers and no memory; only what is sent again goes a few places further in.
 type deadlines struct{ first, last *deadline }
 
-// deadline is one place in a list; a connection has one for each list that it can be in.
+// deadline is one place in a list; a request has one for each list that it can be in.
 type deadline struct {
 	at         time.Duration // from the epoch
-	owner      *loopConn
+	owner      *flight
 	prev, next *deadline
 	in         *deadlines // nil: in no list
 }
 
-// add puts d at the end. It takes d out of the list in which it is.
+// add puts d in its place, which is mostly the last. It takes d out of the list in which it is.
 func (l *deadlines) add(d *deadline, at time.Duration) {
 	d.remove()
-	d.at, d.in, d.prev = at, l, l.last
-	if l.last == nil {
-		l.first = d
-	} else {
-		l.last.next = d
+	before := l.last
+	for before != nil && before.at > at {
+		before = before.prev
 	}
-	l.last = d
+	d.at, d.in, d.prev = at, l, before
+	if before == nil {
+		d.next, l.first = l.first, d
+	} else {
+		d.next, before.next = before.next, d
+	}
+	if d.next == nil {
+		l.last = d
+	} else {
+		d.next.prev = d
+	}
 }
 
 // remove takes d out of its list, if it is in one.

@@ -65,6 +65,8 @@ type Parser struct {
 	chunked bool
 	close   bool
 	keep    bool
+
+	check *checker // looks at the final response; nil: nothing does
 }
 
 // NewParser makes a parser with the limits; zero means the defaults of 64 KiB and 64 MiB.
@@ -85,6 +87,13 @@ func (p *Parser) Reset(method string) {
 		line = nil
 	}
 	*p = Parser{maxHeader: p.maxHeader, maxBody: p.maxBody, line: line, length: -1, head: method == "HEAD"}
+}
+
+// watch lets an expectation look at the response that comes next. It follows Reset.
+func (p *Parser) watch(c *checker) {
+	if c.want != nil {
+		p.check = c
+	}
 }
 
 // Status is the status of the final response, 0 before it is known.
@@ -127,6 +136,9 @@ func (p *Parser) step(b []byte) (int, error) {
 		return p.data(b)
 	case inClose:
 		p.body += int64(len(b))
+		if p.check != nil {
+			p.check.data(b)
+		}
 		if p.body > p.maxBody {
 			return len(b), ErrBodyBytes
 		}
@@ -141,6 +153,9 @@ func (p *Parser) data(b []byte) (int, error) {
 	n := min(int64(len(b)), p.left)
 	p.left -= n
 	p.body += n
+	if p.check != nil {
+		p.check.data(b[:n])
+	}
 	if p.left == 0 {
 		if p.phase == inFixed {
 			p.phase = complete
@@ -264,6 +279,9 @@ func (p *Parser) header(line []byte) error {
 	name, value, err := field(line)
 	if err != nil {
 		return err
+	}
+	if p.check != nil && p.status >= 200 {
+		p.check.field(name, value)
 	}
 	switch len(name) {
 	case len("Connection"):

@@ -2,6 +2,7 @@ package httpload
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"time"
@@ -18,8 +19,10 @@ const (
 	loopIdle     loopState = iota
 	loopBusy               // a request is on its way
 	loopReady              // answered; whether more came with the answer is not yet known
+	loopOpen               // it speaks HTTP/2; what is on its way is in mux
 	loopDialling           // the connect is on its way
 	loopShaking            // the TLS handshake is
+	loopLeaving            // used up; the peer is to close first
 	loopClosed
 )
 
@@ -28,21 +31,37 @@ type loopConn struct {
 	fd               int
 	slot, generation int32
 	state            loopState
+	asked            bool // opened for an arrival, which is given
+	used             bool // a request was begun on it
+	once             bool // it takes only one
+	listed           bool // it is on the idle stack
+	dirty            bool // it is among the loop's dirty ones
 	writeErr         bool
 
-	given   waiting // the arrival that it was opened for
-	req     Request
-	out     []byte // the request on its way
+	given   waiting
+	first   flight // the request of HTTP/1.1; its deadlines also serve the opening
+	out     []byte // that request on its way
 	written int    // bytes of it that are out
 	parser  *Parser
-	sample  record.Sample
+	mux     *multiplex // HTTP/2
 
 	began   time.Duration // of the connect
 	connect time.Duration // what it took; for the first request
 	shook   time.Duration
+	link    *link // TLS; nil on plain connections
+}
 
-	end, stage deadline
-	link       *link // TLS; nil on plain connections
+// takes tells whether a request can be begun now.
+func (c *loopConn) takes() bool {
+	if c.mux == nil {
+		return c.state == loopIdle || c.state == loopReady
+	}
+	return c.state == loopOpen && !c.writeErr && !(c.once && c.used) && c.mux.conn.CanOpen()
+}
+
+// rests tells whether the connection stands and nothing is on its way.
+func (c *loopConn) rests() bool {
+	return c.state == loopIdle || c.state == loopOpen && c.mux.conn.Idle()
 }
 
 // errAgain says that there is nothing to read now. crypto/tls goes on after errors that call
@@ -58,12 +77,10 @@ func (again) Temporary() bool { return true }
 // errWrite says that the peer did not take the request and said nothing more either.
 var errWrite = errors.New("httpload: the request was not taken")
 
-// dial opens a connection for an arrival.
-func (l *loop) dial(w waiting) {
-	c := l.newConn(w)
-	addr := l.addrs[l.nextAddr%len(l.addrs)]
-	l.nextAddr++
-	if err := c.dial(addr); err != nil {
+// dial opens a connection: for an arrival when asked says so, or because its own schedule wants it.
+func (l *loop) dial(w waiting, asked bool) {
+	c := l.newConn(w, asked)
+	if err := c.dial(&l.where); err != nil {
 		l.dialFailed(c, err)
 		return
 	}
@@ -71,17 +88,17 @@ func (l *loop) dial(w waiting) {
 		l.dialFailed(c, err)
 		return
 	}
-	l.ends.add(&c.end, w.Due+l.cfg.Limits.Timeout)
+	l.ends.add(&c.first.end, w.Due+l.cfg.Limits.Timeout)
 	if l.cfg.Limits.Connect < l.cfg.Limits.Timeout {
-		l.dials.add(&c.stage, c.began+l.cfg.Limits.Connect)
+		l.dials.add(&c.first.stage, c.began+l.cfg.Limits.Connect)
 	}
 }
 
-func (l *loop) newConn(w waiting) *loopConn {
+func (l *loop) newConn(w waiting, asked bool) *loopConn {
 	l.born++
-	c := &loopConn{fd: -1, generation: l.born, state: loopDialling, given: w, began: l.epoch.Now(),
-		parser: NewParser(l.cfg.Limits.MaxHeader, l.cfg.Limits.MaxBody)}
-	c.end.owner, c.stage.owner = c, c
+	c := &loopConn{fd: -1, generation: l.born, state: loopDialling, given: w, asked: asked, once: l.cfg.single(), began: l.epoch.Now()}
+	c.first.conn = c
+	c.first.end.owner, c.first.stage.owner = &c.first, &c.first
 	if n := len(l.slots); n > 0 {
 		c.slot, l.slots = l.slots[n-1], l.slots[:n-1]
 	} else {
@@ -90,28 +107,65 @@ func (l *loop) newConn(w waiting) *loopConn {
 	}
 	l.conns[c.slot] = c
 	l.open++
+	l.openings++
 	l.result.ConnPeak = max(l.result.ConnPeak, l.open)
 	return c
 }
 
 // dial begins to connect; nil when that is on its way.
-func (c *loopConn) dial(to netip.AddrPort) error {
-	var addr unix.Sockaddr
-	family := unix.AF_INET
-	if ip := to.Addr().Unmap(); ip.Is4() {
-		addr = &unix.SockaddrInet4{Port: int(to.Port()), Addr: ip.As4()}
-	} else {
-		family = unix.AF_INET6
-		addr = &unix.SockaddrInet6{Port: int(to.Port()), Addr: ip.As16(), ZoneId: zone(ip.Zone())}
+func (c *loopConn) dial(e *endpoint) error {
+	to, from := e.next()
+	family, addr := sockaddr(to)
+	if e.unix != "" {
+		family, addr = unix.AF_UNIX, &unix.SockaddrUnix{Name: e.unix}
 	}
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	c.fd = fd
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	if e.unix == "" {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
+	}
+	if from.IsValid() {
+		if err := bind(fd, from); err != nil {
+			return err
+		}
+	}
 	if err := unix.Connect(fd, addr); err != nil && err != unix.EINPROGRESS && err != unix.EINTR {
 		return err
+	}
+	return nil
+}
+
+func sockaddr(a netip.AddrPort) (family int, addr unix.Sockaddr) {
+	if ip := a.Addr().Unmap(); ip.Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}
+	}
+	ip := a.Addr()
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port()), Addr: ip.As16(), ZoneId: zone(ip.Zone())}
+}
+
+// bind lets a socket connect from a local address. The port is chosen at the connect, so that it need
+// only be unique for the peer.
+func bind(fd int, from netip.Addr) error {
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1)
+	_, addr := sockaddr(netip.AddrPortFrom(from, 0))
+	return unix.Bind(fd, addr)
+}
+
+// bindable tells whether all the addresses are this machine's.
+func bindable(addrs []netip.Addr) error {
+	for _, a := range addrs {
+		family, _ := sockaddr(netip.AddrPortFrom(a, 0))
+		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = bind(fd, a)
+			_ = unix.Close(fd)
+		}
+		if err != nil {
+			return fmt.Errorf("httpload: no connection can be made from %s: %w", a, err)
+		}
 	}
 	return nil
 }
@@ -128,17 +182,16 @@ func (l *loop) dialled(c *loopConn, spoke bool) {
 	}
 	now := l.epoch.Now()
 	c.connect = max(1, now-c.began)
-	c.stage.remove()
-	if l.tls == nil {
-		if spoke && waitsToBeRead(c.fd) { // it spoke before it was asked: that is no answer
-			l.result.Discarded++
-			l.failed(c, record.InvalidResponse, now)
-			return
-		}
-		l.established(c)
-		return
+	c.first.stage.remove()
+	switch {
+	case l.tls != nil:
+		l.startHandshake(c, now)
+	case spoke && l.cfg.HTTP != HTTP2Prior && waitsToBeRead(c.fd): // it spoke before it was asked: that is no answer
+		l.result.Discarded++
+		l.failed(c, record.InvalidResponse, now)
+	default:
+		l.established(c, l.cfg.HTTP == HTTP2Prior)
 	}
-	l.startHandshake(c, now)
 }
 
 // waitsToBeRead tells whether bytes have arrived; the end of the stream is none.
@@ -149,10 +202,31 @@ func waitsToBeRead(fd int) bool {
 }
 
 // established begins what the connection was opened for.
-func (l *loop) established(c *loopConn) {
+func (l *loop) established(c *loopConn, two bool) {
 	l.result.ConnOpened++
-	c.stage.remove()
-	l.begin(c, c.given)
+	l.openings--
+	c.first.stage.remove()
+	if two {
+		l.result.HTTP2++
+		c.mux, c.state = newMultiplex(l.two, l.out), loopOpen
+		l.streams = c.mux.conn.Streams()
+		if c.once {
+			l.streams = 1
+		}
+		l.touch(c)
+	} else {
+		c.parser, c.state, l.streams = NewParser(l.cfg.Limits.MaxHeader, l.cfg.Limits.MaxBody), loopReady, 1
+	}
+	if c.asked {
+		l.begin(c, c.given)
+		return
+	}
+	l.unasked--
+	l.result.arrived(c.connect, c.shook)
+	c.connect, c.shook = 0, 0
+	c.first.end.remove()
+	l.ready(c)
+	l.evict(c)
 }
 
 func (l *loop) dialFailed(c *loopConn, err error) {
@@ -168,6 +242,11 @@ func (l *loop) dialFailed(c *loopConn, err error) {
 
 // failed ends the arrival of a connection that did not come about.
 func (l *loop) failed(c *loopConn, o record.Outcome, now time.Duration) {
+	if !c.asked {
+		l.missed(o)
+		l.replace(c)
+		return
+	}
 	w := c.given
 	l.cfg.Requests.At(w.Index, &l.req)
 	s := record.Sample{Index: w.Index, Route: l.req.Route, Outcome: o, Due: w.Due, Done: max(now, w.Due), Wait: max(0, now-w.since), Connect: c.connect}
@@ -180,10 +259,19 @@ func (l *loop) failed(c *loopConn, o record.Outcome, now time.Duration) {
 	l.replace(c)
 }
 
+// missed counts a connection that its own schedule asked for, and that did not come about.
+func (l *loop) missed(o record.Outcome) {
+	l.unasked--
+	l.result.Arrivals.missed(o)
+}
+
 // drop closes a connection and forgets it.
 func (l *loop) drop(c *loopConn) {
-	c.end.remove()
-	c.stage.remove()
+	c.first.end.remove()
+	c.first.stage.remove()
+	if c.state == loopDialling || c.state == loopShaking {
+		l.openings--
+	}
 	if c.link != nil {
 		c.link.fail()
 	}
@@ -193,79 +281,125 @@ func (l *loop) drop(c *loopConn) {
 	l.conns[c.slot] = nil
 	l.slots = append(l.slots, c.slot)
 	l.open--
-	c.state, c.fd, c.out, c.parser = loopClosed, -1, nil, nil // the idle stack may hold it for a while
+	c.state, c.fd, c.out, c.parser, c.mux = loopClosed, -1, nil, nil, nil // the idle stack may hold it for a while
 }
 
 // replace closes a connection; its place in the limit passes on to the first that waits.
 func (l *loop) replace(c *loopConn) {
 	l.drop(c)
-	if l.filling {
-		return // a connect that fails at once must not nest
+	l.demand()
+}
+
+// leaveWait is how long a peer that is to close first may take. Who closes first keeps the pair of ports
+// occupied for a while, and here ports are what runs out.
+const leaveWait = 200 * time.Millisecond
+
+// leave waits for the peer to close a connection that is used up.
+func (l *loop) leave(c *loopConn) {
+	if !c.once && l.queue.n > 0 && l.open >= l.cfg.Limits.MaxConnections {
+		l.replace(c)
+		return
 	}
-	l.filling = true
-	for l.queue.n > 0 && l.open < l.cfg.Limits.MaxConnections {
-		if w, ok := l.first(); ok {
-			l.dial(w)
-		}
+	c.state = loopLeaving
+	l.resid.add(&c.first.stage, l.epoch.Now()+leaveWait)
+}
+
+// admit tells whether an arrival's request may be written now; otherwise it has ended it.
+func (l *loop) admit(w waiting, now time.Duration) bool {
+	switch {
+	case l.stopped:
+		l.unsent(w.Arrival, record.UnsentStop)
+	case now >= w.Due+l.cfg.Limits.Timeout:
+		l.overdue(w)
+	case !l.cfg.Target.Write().Allow():
+		l.result.RateLimited++
+		l.unsent(w.Arrival, record.UnsentRate)
+	default:
+		return true
 	}
-	l.filling = false
+	return false
 }
 
 // begin writes an arrival's request; one that may not be written makes way for the next that waits.
 func (l *loop) begin(c *loopConn, w waiting) {
-	for ok := true; ok; w, ok = l.first() {
-		now := l.epoch.Now()
-		switch {
-		case l.stopped:
-			l.unsent(w.Arrival, record.UnsentStop)
-		case now >= w.Due+l.cfg.Limits.Timeout:
-			l.overdue(w)
-		case !l.cfg.Target.Write().Allow():
-			l.result.RateLimited++
-			l.unsent(w.Arrival, record.UnsentRate)
-		default:
-			l.start(c, w, now)
+	if now := l.epoch.Now(); l.admit(w, now) {
+		if l.start(c, w, now); c.mux == nil {
 			return
 		}
 	}
-	l.rest(c)
+	l.ready(c)
+}
+
+// ready gives a connection to what waits longest, as much as it takes, or to the idle stack.
+func (l *loop) ready(c *loopConn) {
+	for c.takes() {
+		w, ok := l.first()
+		if !ok {
+			l.rest(c)
+			return
+		}
+		if w.fresh && c.used {
+			if c.mux == nil || c.mux.conn.Idle() {
+				l.drop(c)
+				l.dial(w, true)
+				return
+			}
+			w.fresh = false // no place for another connection, and this one is in use
+		}
+		if now := l.epoch.Now(); l.admit(w, now) {
+			l.start(c, w, now)
+		}
+	}
 }
 
 // rest puts a connection on the idle stack.
 func (l *loop) rest(c *loopConn) {
-	c.end.remove()
-	c.state = loopIdle
-	l.idle = append(l.idle, c)
+	if c.mux == nil {
+		c.first.end.remove()
+		c.state = loopIdle
+	}
+	if !c.listed {
+		c.listed = true
+		l.idle = append(l.idle, c)
+	}
 }
 
-// start writes the request.
+// start writes the request, or hands it to HTTP/2.
 func (l *loop) start(c *loopConn, w waiting, now time.Duration) {
-	l.cfg.Requests.At(w.Index, &c.req)
-	c.out, c.written = l.out.append(c.out[:0], w.Index, &c.req), 0
-	c.parser.Reset(c.req.Method)
-	c.sample = record.Sample{Index: w.Index, Route: c.req.Route, Due: w.Due, Sent: max(1, now), Connect: c.connect, TLS: c.shook,
-		BytesOut: uint64(len(c.out))}
-	if !w.found {
-		c.sample.Wait = max(0, now-w.since)
+	c.used = true
+	if c.mux != nil {
+		l.launch(c, w, now)
+		return
 	}
+	f := &c.first
+	l.cfg.Requests.At(w.Index, &f.req)
+	c.out, c.written = l.out.append(c.out[:0], w.Index, &f.req), 0
+	f.begin(w, now)
+	c.parser.Reset(f.req.Method)
+	c.parser.watch(&f.check)
+	f.sample.Sent, f.sample.Connect, f.sample.TLS, f.sample.BytesOut = max(1, now), c.connect, c.shook, uint64(len(c.out))
 	c.connect, c.shook, c.state = 0, 0, loopBusy
-	if at := w.Due + l.cfg.Limits.Timeout; c.end.in == nil || c.end.at != at {
-		l.ends.add(&c.end, at)
+	if at := w.Due + l.cfg.Limits.Timeout; f.end.in == nil || f.end.at != at {
+		l.ends.add(&f.end, at)
 	}
 	if l.cfg.Limits.FirstByte < l.cfg.Limits.Timeout {
-		l.bytes.add(&c.stage, now+l.cfg.Limits.FirstByte)
+		l.bytes.add(&f.stage, now+l.cfg.Limits.FirstByte)
 	}
 	l.write(c)
 }
 
 // unwritten tells whether bytes wait for the peer to take more.
 func (c *loopConn) unwritten() bool {
-	return c.written < len(c.out) || c.link != nil && len(c.link.out) > 0
+	return c.written < len(c.out) || c.link != nil && len(c.link.out) > 0 || c.mux != nil && len(c.mux.conn.Out()) > 0
 }
 
 // write gives the peer what it takes of the request.
 func (l *loop) write(c *loopConn) {
-	if c.link != nil {
+	switch {
+	case c.mux != nil:
+		l.writeMux(c)
+		return
+	case c.link != nil:
 		if !c.link.send(c) {
 			l.writeFailed(c)
 		}
@@ -289,9 +423,12 @@ func (l *loop) write(c *loopConn) {
 // writeFailed waits a moment for an answer that the peer may have sent before it closed. What is there
 // already is read in the next round: here the loop may be in the middle of handing out work.
 func (l *loop) writeFailed(c *loopConn) {
+	if c.writeErr {
+		return
+	}
 	c.written, c.writeErr = len(c.out), true
-	if c.state == loopBusy {
-		l.resid.add(&c.stage, l.epoch.Now()+afterWriteError)
+	if c.state == loopBusy || c.state == loopOpen {
+		l.resid.add(&c.first.stage, l.epoch.Now()+afterWriteError)
 	}
 	l.late = append(l.late, c)
 }
@@ -301,25 +438,20 @@ func (l *loop) writeFailed(c *loopConn) {
 func (l *loop) read(c *loopConn, over bool) {
 	for {
 		n, err := c.receive(l.buf)
-		if !l.got(c, n, err) {
+		if c.mux != nil && !l.gotMux(c, n, err) || c.mux == nil && !l.got(c, n, err) {
 			return
 		}
 		if err != nil || c.link == nil && !over && n < len(l.buf) {
 			break // nothing more now
 		}
 	}
-	if c.state == loopReady {
+	switch {
+	case c.state == loopOpen:
+		l.ready(c)
+		l.demand() // what is to be sent again may have found no place here
+	case c.state == loopReady:
 		l.ready(c)
 	}
-}
-
-// ready gives a connection that has answered to the arrival that waits longest, or to the idle stack.
-func (l *loop) ready(c *loopConn) {
-	if w, ok := l.first(); ok {
-		l.begin(c, w)
-		return
-	}
-	l.rest(c)
 }
 
 // receive reads once; errAgain when there is nothing now.
@@ -350,15 +482,15 @@ func receive(fd int, b []byte) (int, error) {
 // got handles what one read gave; false when the connection is gone.
 func (l *loop) got(c *loopConn, n int, err error) bool {
 	if c.state != loopBusy {
-		return l.unasked(c, n, err)
+		return l.unwanted(c, n, err)
 	}
 	now := l.epoch.Now()
-	s := &c.sample
+	s := &c.first.sample
 	if n > 0 {
 		if s.FirstByte == 0 {
 			s.FirstByte = now
 			if !c.writeErr {
-				c.stage.remove()
+				c.first.stage.remove()
 			}
 		}
 		k, done, perr := c.parser.Feed(l.buf[:n])
@@ -373,7 +505,7 @@ func (l *loop) got(c *loopConn, n int, err error) bool {
 		}
 	}
 	switch {
-	case err == nil || err == errAgain: //nolint:errorlint // our own, never wrapped
+	case nothingNow(err):
 		return true
 	case errors.Is(err, io.EOF) && c.parser.EOF() == nil:
 		l.end(c, record.Answered, now)
@@ -384,10 +516,12 @@ func (l *loop) got(c *loopConn, n int, err error) bool {
 	return false
 }
 
-// unasked handles what arrives while nothing is on its way: the connection is not used again, and
+func nothingNow(err error) bool { return err == nil || err == errAgain } //nolint:errorlint // our own, never wrapped
+
+// unwanted handles what arrives while nothing is on its way: the connection is not used again, and
 // bytes are never taken for the answer to a later request.
-func (l *loop) unasked(c *loopConn, n int, err error) bool {
-	if n == 0 && (err == nil || err == errAgain) { //nolint:errorlint // our own, never wrapped
+func (l *loop) unwanted(c *loopConn, n int, err error) bool {
+	if n == 0 && nothingNow(err) {
 		return true
 	}
 	if n > 0 {
@@ -397,37 +531,48 @@ func (l *loop) unasked(c *loopConn, n int, err error) bool {
 	return false
 }
 
-// answered ends a complete response; false when the connection is gone.
+// answered ends a complete response; false when the connection takes no other request.
 func (l *loop) answered(c *loopConn, more bool, now time.Duration) bool {
-	usable := !more && !c.writeErr && !c.unwritten() && c.parser.Reusable()
+	clean := !more && !c.writeErr && !c.unwritten()
 	if more {
 		l.result.Discarded++
 	}
+	usable := clean && !c.once && c.parser.Reusable()
 	l.end(c, record.Answered, now)
-	if !usable {
+	switch {
+	case usable:
+		c.state = loopReady
+		return true
+	case clean:
+		l.leave(c)
+	default:
 		l.replace(c)
-		return false
 	}
-	c.state = loopReady
-	return true
+	return false
 }
 
-// end records the arrival that is on its way.
+// end records the arrival that is on its way. What was answered is still to be judged.
 func (l *loop) end(c *loopConn, o record.Outcome, now time.Duration) {
-	s := &c.sample
+	f := &c.first
+	if o == record.Answered {
+		o = f.judge(c.parser.Status())
+	}
+	l.finish(f, o, now)
+}
+
+// finish records how a request ended.
+func (l *loop) finish(f *flight, o record.Outcome, now time.Duration) {
+	s := &f.sample
 	s.Outcome, s.Done = o, max(now, s.Sent)
 	if o == record.TimedOut {
 		s.Done = max(s.Sent, s.Due+l.cfg.Limits.Timeout)
 	}
-	if o == record.Answered {
-		s.Status = uint16(c.parser.Status())
-	}
-	c.end.remove()
-	c.stage.remove()
+	f.end.remove()
+	f.stage.remove()
 	l.record(*s)
 }
 
 // broken tells what the end of a connection means for the request on its way.
 func (l *loop) broken(c *loopConn, err error) record.Outcome {
-	return brokenOutcome(err, c.sample.BytesIn > 0, c.writeErr)
+	return brokenOutcome(err, c.first.sample.BytesIn > 0, c.writeErr)
 }

@@ -2,8 +2,7 @@ package httpload
 
 import (
 	"context"
-	"crypto/tls"
-	"net/netip"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"seatrial/engine"
+	"seatrial/engine/httpload/http2"
 	"seatrial/record"
 	"seatrial/schedule"
 )
@@ -28,6 +28,9 @@ func Loop(ctx context.Context, cfg Config) (*Result, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if cfg.HTTP == HTTP3 {
+		return nil, ErrLoopHTTP3
 	}
 	l, err := newLoop(cfg)
 	if err != nil {
@@ -55,33 +58,42 @@ func Loop(ctx context.Context, cfg Config) (*Result, error) {
 	return &l.result, nil
 }
 
+// ErrLoopHTTP3 says that the event loop does not speak HTTP/3.
+var ErrLoopHTTP3 = errors.New("httpload: HTTP/3 is sent by the portable engine")
+
 // loop is one running engine. Everything belongs to its one goroutine but the handshakes.
 type loop struct {
 	cfg   Config
 	epoch engine.Epoch
 	out   *writer
-	tls   *tls.Config
+	tls   *security
+	two   *http2.Client // for connections that speak HTTP/2
 	poll  *poller
+	where endpoint
 
-	addrs    []netip.AddrPort
-	nextAddr int
-
-	conns   []*loopConn // by slot; nil where none is
-	born    int32       // connections made until now: their generation
-	filling bool        // replace is at work
-	late    []*loopConn // whose write failed in this round
-	slots   []int32     // free ones
-	open    int
-	idle    []*loopConn // the last one fell idle last; may hold closed ones
-	queue   queue
+	conns    []*loopConn // by slot; nil where none is
+	born     int32       // connections made until now: their generation
+	filling  bool        // demand is at work
+	late     []*loopConn // whose write failed in this round
+	dirty    []*loopConn // with HTTP/2 frames to write in this round
+	slots    []int32     // free ones
+	flights  []*flight   // free ones, for HTTP/2
+	open     int
+	openings int         // connections that do not stand yet
+	streams  int         // requests that a new connection will take at once: 1 unless HTTP/2 is known to be spoken
+	idle     []*loopConn // can take a request; the last one fell idle last; may hold others
+	queue    queue
 	ends    deadlines // of requests, from their due time
 	dials   deadlines // of connects
 	shake   deadlines // of handshakes
 	bytes   deadlines // of first bytes
-	resid   deadlines // of the answers that may still come after a write failed
+	resid   deadlines // of the answers that may still come after a write failed, and of the peer's close
 
 	next    schedule.Arrival // the next one that the schedule gives
 	more    bool
+	coming  schedule.Arrival // the next connection that its schedule gives
+	comes   bool
+	unasked int // connections of that schedule that do not stand yet
 	pending int // released and not yet recorded
 	stopped bool
 	drain   time.Duration // when waiting for answers ends after a stop
@@ -109,14 +121,27 @@ const (
 type batchRecorder interface{ AddAll([]record.Sample) }
 
 func newLoop(cfg Config) (*loop, error) {
+	two, err := cfg.newClient()
+	if err != nil {
+		return nil, err
+	}
+	if err := bindable(cfg.Connections.Bind); err != nil {
+		return nil, err
+	}
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{cfg: cfg, epoch: engine.NewEpoch(cfg.Epoch), tls: cfg.tlsConfig(), poll: p, addrs: cfg.Target.Addrs(),
+	l := &loop{cfg: cfg, epoch: engine.NewEpoch(cfg.Epoch), tls: cfg.newSecurity(), two: two, poll: p, where: newEndpoint(&cfg), streams: 1,
 		conns: make([]*loopConn, 1), buf: make([]byte, lastBuffer), batch: make([]record.Sample, 0, batchSize)}
+	if cfg.HTTP == HTTP2 || cfg.HTTP == HTTP2Prior {
+		l.streams = cfg.Connections.Streams
+	}
 	l.out = newWriter(&l.cfg, uint64(l.epoch.Start().UnixNano()))
 	l.next, l.more = cfg.Schedule.Next()
+	if cfg.Connections.Arrivals != nil {
+		l.coming, l.comes = cfg.Connections.Arrivals.Next()
+	}
 	return l, nil
 }
 
@@ -129,9 +154,11 @@ func (l *loop) run() {
 		}
 		l.expire(now)
 		again := l.release(now)
-		if !l.more && l.pending == 0 {
+		l.arrivals(now)
+		if !l.more && l.pending == 0 && !l.comes && l.unasked == 0 {
 			break
 		}
+		l.writeDirty()
 		l.flush(now, false)
 		wait := time.Duration(0)
 		if !again {
@@ -142,7 +169,7 @@ func (l *loop) run() {
 		} else if l.cfg.Precise {
 			wait = 0
 		}
-		if len(l.late) > 0 {
+		if len(l.late) > 0 || len(l.dirty) > 0 {
 			wait = 0
 		}
 		for _, e := range l.poll.wait(wait) {
@@ -197,31 +224,97 @@ func (l *loop) hand(a schedule.Arrival) {
 		l.refuse(a, l.req.Route, record.UnsentRate)
 		return
 	}
-	w := waiting{Arrival: a, since: l.epoch.Now()}
-	if c := l.pop(); c != nil {
-		w.found = w.since >= 0
-		l.begin(c, w)
+	w := waiting{Arrival: a, since: l.epoch.Now(), fresh: l.cfg.fresh(a.Index)}
+	if w.fresh && (l.open < l.cfg.Limits.MaxConnections || l.evict(nil)) {
+		if l.dial(w, true); !l.cfg.single() {
+			l.evict(nil)
+		}
 		return
 	}
-	if l.open < l.cfg.Limits.MaxConnections {
-		l.dial(w)
+	if !w.fresh && l.reuse(w) {
 		return
 	}
-	l.result.ConnLimitHit++
 	l.queue.push(w)
+	if l.open < l.cfg.Limits.MaxConnections {
+		l.demand()
+	} else {
+		l.result.ConnLimitHit++
+	}
 }
 
-// pop gives the connection that fell idle last.
-func (l *loop) pop() *loopConn {
-	for n := len(l.idle); n > 0; n-- {
+// reuse gives an arrival to the connection that fell idle last; false when none can take it.
+func (l *loop) reuse(w waiting) bool {
+	for n := len(l.idle); n > 0; n = len(l.idle) {
 		c := l.idle[n-1]
-		l.idle[n-1] = nil
-		l.idle = l.idle[:n-1]
-		if c.state == loopIdle {
-			return c
+		if c.mux == nil || !c.takes() {
+			l.idle[n-1] = nil
+			l.idle = l.idle[:n-1]
+			c.listed = false
+		}
+		if c.takes() {
+			w.found = w.since >= 0
+			l.begin(c, w)
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// evict closes the connection that has been idle longest, but not this one; false when there is none.
+func (l *loop) evict(but *loopConn) bool {
+	for k, c := range l.idle {
+		if c == but || !c.rests() {
+			continue
+		}
+		n := k // those before it stay, but for the closed ones
+		for i := k - 1; i >= 0; i-- {
+			if l.idle[i].state != loopClosed {
+				l.idle[n] = l.idle[i]
+				n--
+			}
+		}
+		clear(l.idle[:n+1])
+		l.idle = l.idle[n+1:]
+		c.listed = false
+		l.drop(c)
+		return true
+	}
+	return false
+}
+
+// demand opens connections while arrivals wait for one that none is on its way for.
+func (l *loop) demand() {
+	if l.filling {
+		return // a connect that fails at once must not nest
+	}
+	l.filling = true
+	for l.queue.n > l.openings*(l.streams-1) && l.open < l.cfg.Limits.MaxConnections {
+		w, ok := l.first()
+		if !ok {
+			break
+		}
+		l.dial(w, true)
+	}
+	l.filling = false
+}
+
+// arrivals opens the connections that are due.
+func (l *loop) arrivals(now time.Duration) {
+	for n := 0; n < releaseBatch && l.comes && l.coming.Due <= now; n++ {
+		l.result.Arrivals.Due++
+		l.arrive(l.coming.Due)
+		l.coming, l.comes = l.cfg.Connections.Arrivals.Next()
+	}
+}
+
+// arrive opens a connection that no request asked for.
+func (l *loop) arrive(due time.Duration) {
+	if !l.cfg.Target.Dial().Allow() || l.open >= l.cfg.Limits.MaxConnections && !l.evict(nil) {
+		l.result.Arrivals.Unsent++
+		return
+	}
+	l.unasked++
+	l.dial(waiting{Arrival: schedule.Arrival{Due: due}}, false)
 }
 
 // first takes the arrival that waits longest and is not past its time-out.
@@ -248,6 +341,9 @@ func (l *loop) until() time.Duration {
 	t := l.epoch.Now() + longWait
 	if l.more {
 		t = min(t, l.next.Due)
+	}
+	if l.comes {
+		t = min(t, l.coming.Due)
 	}
 	if l.stopped {
 		t = min(t, l.drain)
@@ -281,41 +377,54 @@ func (l *loop) expire(now time.Duration) {
 	}
 	if l.stopped && now >= l.drain {
 		for _, c := range l.conns {
-			if c != nil && c.state != loopIdle {
-				l.end(c, record.Abandoned, now)
-				l.drop(c)
+			if c != nil && !c.rests() {
+				l.abandon(c, now)
 			}
 		}
 	}
 }
 
-// expired ends what a connection was doing.
-func (l *loop) expired(c *loopConn, list *deadlines, now time.Duration) {
+// expired ends what a request or its connection was doing.
+func (l *loop) expired(f *flight, list *deadlines, now time.Duration) {
+	c := f.conn
+	o := record.TimedOut
+	if list == &l.bytes {
+		o = record.TimedOutFirst
+	}
 	switch {
 	case c.state == loopDialling || c.state == loopShaking:
 		l.failed(c, record.TimedOutConnect, now)
-		return
+	case c.state == loopLeaving:
+		l.replace(c)
+	case c.mux != nil && list == &l.resid:
+		l.ended(c, errWrite, now)
+	case c.mux != nil:
+		l.giveUp(c, f, o, now)
 	case list == &l.resid:
 		l.end(c, l.broken(c, errWrite), now)
-	case list == &l.bytes:
-		l.end(c, record.TimedOutFirst, now)
+		l.replace(c)
 	default:
-		l.end(c, record.TimedOut, now)
+		l.end(c, o, now)
+		l.replace(c)
 	}
-	l.replace(c)
 }
 
 // stop ends all writing: what waits becomes unsent, and what is on its way may drain.
 func (l *loop) stop(now time.Duration) {
-	l.stopped, l.more, l.drain = true, false, now+max(0, l.cfg.StopDrain)
+	l.stopped, l.more, l.comes, l.drain = true, false, false, now+max(0, l.cfg.StopDrain)
 	for w, ok := l.queue.pop(); ok; w, ok = l.queue.pop() {
 		l.unsent(w.Arrival, record.UnsentStop)
 	}
 	for _, c := range l.conns {
-		if c != nil && (c.state == loopDialling || c.state == loopShaking) {
-			l.unsent(c.given.Arrival, record.UnsentStop)
-			l.drop(c)
+		if c == nil || c.state != loopDialling && c.state != loopShaking {
+			continue
 		}
+		if c.asked {
+			l.unsent(c.given.Arrival, record.UnsentStop)
+		} else {
+			l.missed(record.Abandoned)
+		}
+		l.drop(c)
 	}
 }
 
@@ -361,7 +470,7 @@ func (l *loop) flush(now time.Duration, always bool) {
 // readLate reads from connections that took no more, until their end.
 func (l *loop) readLate() {
 	for i := 0; i < len(l.late); i++ { // it may grow meanwhile
-		if c := l.late[i]; c.state == loopBusy {
+		if c := l.late[i]; c.state == loopBusy || c.state == loopOpen {
 			l.read(c, true)
 		}
 		l.late[i] = nil
@@ -387,13 +496,21 @@ func (l *loop) handle(e unix.EpollEvent) {
 		}
 	case loopShaking:
 		c.link.arrived(l.buf)
+	case loopLeaving:
+		if over(e.Events) {
+			l.replace(c)
+		}
 	default:
-		const over = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
 		if e.Events&unix.EPOLLOUT != 0 && c.unwritten() {
 			l.write(c)
 		}
-		if e.Events&(unix.EPOLLIN|over) != 0 && l.conns[e.Fd] == c && c.generation == e.Pad {
-			l.read(c, e.Events&over != 0)
+		if (e.Events&unix.EPOLLIN != 0 || over(e.Events)) && l.conns[e.Fd] == c && c.generation == e.Pad {
+			l.read(c, over(e.Events))
 		}
 	}
+}
+
+// over tells whether the peer has closed, or the connection is broken.
+func over(events uint32) bool {
+	return events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 }

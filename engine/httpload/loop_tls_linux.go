@@ -48,10 +48,10 @@ type handshake struct {
 func (l *loop) startHandshake(c *loopConn, now time.Duration) {
 	k := &link{fd: c.fd}
 	k.some.L = &k.mu
-	k.conn = tls.Client(k, l.tls)
+	k.conn = tls.Client(k, l.tls.config(uint64(c.generation)))
 	c.link, c.state = k, loopShaking
 	if l.cfg.Limits.TLS < l.cfg.Limits.Timeout {
-		l.shake.add(&c.stage, now+l.cfg.Limits.TLS)
+		l.shake.add(&c.first.stage, now+l.cfg.Limits.TLS)
 	}
 	h := &handshake{c: c, generation: c.generation}
 	l.shaking.Go(func() {
@@ -82,7 +82,14 @@ func (l *loop) takeOver() {
 		}
 		c.shook = max(1, now-c.began-c.connect)
 		c.link.shaken = true
-		l.established(c)
+		state := c.link.conn.ConnectionState()
+		two, ok := l.cfg.HTTP.agreed(&state)
+		if !ok {
+			l.failed(c, record.TLSFailed, now)
+			continue
+		}
+		l.result.shook(&state)
+		l.established(c, two)
 		if c.state != loopClosed && (len(c.link.in) > 0 || c.link.inErr != nil) {
 			l.read(c, true) // no event will tell of what was read already
 		}

@@ -2,7 +2,6 @@ package httpload
 
 import (
 	"context"
-	"crypto/tls"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +56,7 @@ func Portable(ctx context.Context, cfg Config) (*Result, error) {
 type portable struct {
 	cfg    Config
 	epoch  engine.Epoch
-	tls    *tls.Config
+	tls    *security
 	out    *writer
 	dialer context.Context // ends at a stop, so that connecting ends too
 	undial context.CancelFunc
@@ -79,7 +78,7 @@ type portable struct {
 }
 
 func newPortable(cfg Config) *portable {
-	p := &portable{cfg: cfg, epoch: engine.NewEpoch(cfg.Epoch), tls: cfg.tlsConfig(), conns: map[*conn]struct{}{}}
+	p := &portable{cfg: cfg, epoch: engine.NewEpoch(cfg.Epoch), tls: cfg.newSecurity(), conns: map[*conn]struct{}{}}
 	p.out = newWriter(&p.cfg, uint64(p.epoch.Start().UnixNano()))
 	p.dialer, p.undial = context.WithCancel(context.Background())
 	for _, a := range cfg.Target.Addrs() {
@@ -92,7 +91,9 @@ func newPortable(cfg Config) *portable {
 type waiting struct {
 	schedule.Arrival
 	since time.Duration
-	found bool // a connection was idle: no wait
+	found  bool // a connection was idle: no wait
+	fresh  bool // it is to be sent on a connection of its own
+	resent uint8
 }
 
 // queue is a FIFO ring that gives memory back when it has drained.
@@ -103,15 +104,28 @@ type queue struct {
 }
 
 func (q *queue) push(w waiting) {
-	if q.n == len(q.ring) {
-		bigger := make([]waiting, max(64, 2*len(q.ring)))
-		for i := range q.n {
-			bigger[i] = q.ring[(q.head+i)%len(q.ring)]
-		}
-		q.ring, q.head = bigger, 0
-	}
+	q.room()
 	q.ring[(q.head+q.n)%len(q.ring)] = w
 	q.n++
+}
+
+// unpop puts an arrival in front of all others.
+func (q *queue) unpop(w waiting) {
+	q.room()
+	q.head = (q.head + len(q.ring) - 1) % len(q.ring)
+	q.ring[q.head] = w
+	q.n++
+}
+
+func (q *queue) room() {
+	if q.n < len(q.ring) {
+		return
+	}
+	bigger := make([]waiting, max(64, 2*len(q.ring)))
+	for i := range q.n {
+		bigger[i] = q.ring[(q.head+i)%len(q.ring)]
+	}
+	q.ring, q.head = bigger, 0
 }
 
 func (q *queue) pop() (waiting, bool) {

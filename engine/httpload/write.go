@@ -3,6 +3,9 @@ package httpload
 import (
 	"encoding/binary"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // writer builds the bytes of requests. All but the request line and the trace are the same for every
@@ -21,15 +24,22 @@ func newWriter(c *Config, run uint64) *writer {
 	line := func(name, value string) {
 		b = append(append(append(append(b, name...), ": "...), value...), "\r\n"...)
 	}
-	own := false // a header of the user's wins over ours
-	for _, h := range c.Headers {
-		own = own || equalFold([]byte(h.Name), "user-agent")
+	for _, h := range c.static() {
 		line(h.Name, h.Value)
 	}
-	if c.UserAgent != "" && !own {
-		line("User-Agent", c.UserAgent)
+	if c.single() {
+		line("Connection", "close")
 	}
 	return &writer{tail: b, seed: c.Seed, run: run, trace: c.Trace}
+}
+
+// static are the headers that all requests carry. A user agent of the user's wins over ours.
+func (c *Config) static() []Header {
+	own := slices.ContainsFunc(c.Headers, func(h Header) bool { return equalFold([]byte(h.Name), "user-agent") })
+	if c.UserAgent == "" || own {
+		return c.Headers
+	}
+	return append(slices.Clone(c.Headers), Header{"User-Agent", c.UserAgent})
 }
 
 // append adds the bytes of request i. A method that usually has a body says that there is none:
@@ -39,13 +49,22 @@ func (w *writer) append(b []byte, i uint64, r *Request) []byte {
 	b = append(b, ' ')
 	b = append(b, r.Target...)
 	b = append(b, w.tail...)
-	switch r.Method {
-	case "POST", "PUT", "PATCH":
-		b = append(b, "Content-Length: 0\r\n"...)
+	for i := range r.Fields {
+		f := &r.Fields[i]
+		b = append(append(append(append(b, f.Name...), ": "...), f.Value...), "\r\n"...)
+	}
+	if len(r.Body) > 0 || usuallyHasBody(r.Method) {
+		b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(r.Body)), 10)
+		b = append(b, '\r', '\n')
 	}
 	b = append(b, "traceparent: "...)
 	b = w.traceparent(b, i)
-	return append(b, "\r\n\r\n"...)
+	b = append(b, "\r\n\r\n"...)
+	return append(b, r.Body...)
+}
+
+func usuallyHasBody(method string) bool {
+	return method == "POST" || method == "PUT" || method == "PATCH"
 }
 
 // traceparent adds a W3C trace context, version 00. Which requests are sampled is a pure function of
@@ -81,7 +100,7 @@ func mix(seed, i uint64) uint64 {
 }
 
 // sendable tells whether a request can be written without becoming something else: a target with a
-// space or a line end would split it. Such a request is counted UnsentPolicy.
+// space or a line end would split it, and so would a field. Such a request is counted UnsentPolicy.
 func sendable(r *Request) bool {
 	if r.Refuse || r.Method == "" || r.Method == "CONNECT" || len(r.Target) == 0 || r.Target[0] != '/' {
 		return false
@@ -96,5 +115,30 @@ func sendable(r *Request) bool {
 			return false
 		}
 	}
+	for i := range r.Fields {
+		if !fieldSendable(r.Fields[i].Name) || !plain(r.Fields[i].Value) {
+			return false
+		}
+	}
 	return true
 }
+
+// fieldSendable tells whether a field of this name may stand in a request: what frames it is the
+// engine's own.
+func fieldSendable(name string) bool {
+	for i := range len(name) {
+		if !token(name[i]) {
+			return false
+		}
+	}
+	for _, own := range ours {
+		if len(name) == len(own) && strings.EqualFold(name, own) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// ours are the fields that frame a request or name where it goes, in any version of HTTP.
+var ours = [...]string{"host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "expect",
+	"keep-alive", "proxy-connection"}

@@ -44,7 +44,7 @@ func (c *Conn) abandon() {
 		switch {
 		case s.id == 0:
 		case s.queued > c.written && !s.answered:
-			c.end(s, Event{Kind: Refused, Code: RefusedStream}, true)
+			c.end(s, Event{Kind: Refused}, true)
 		default:
 			c.end(s, Event{Kind: Broken}, true)
 		}

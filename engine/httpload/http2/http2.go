@@ -158,7 +158,7 @@ const (
 	Headers                   // of the final response: Status
 	End                       // complete, valid response
 	Reset                     // the peer gave the stream up: Code
-	Refused                   // the peer certainly never processed the request: Code
+	Refused                   // the peer certainly never processed the request: Code; RefusedStream when it refused this very one
 	Invalid                   // the response is malformed or exceeds a limit, and was given up: Err
 	Broken                    // the connection ended before the response did
 	GoAway                    // the peer takes no more requests: Last, Code

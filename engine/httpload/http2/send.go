@@ -200,6 +200,17 @@ func (c *Conn) Cancel(stream uint32) {
 	}
 }
 
+// Bytes is what an open stream has taken in and given out until now, in frames; zero when it has ended.
+func (c *Conn) Bytes(stream uint32) (in, out int64) {
+	if s := c.streams.find(stream); s != nil {
+		return s.bytesIn, s.bytesOut
+	}
+	return 0, 0
+}
+
+// Streams is the most requests that the connection takes at once: the peer's limit, or ours.
+func (c *Conn) Streams() int { return int(min(int64(c.peer.streams), int64(c.cfg.Streams))) }
+
 // Shutdown says goodbye to the peer: nothing can be opened any more, and what is on its way goes on.
 func (c *Conn) Shutdown() {
 	if c.err == nil && !c.draining {

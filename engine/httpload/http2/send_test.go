@@ -498,7 +498,7 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	events = c.Close(events[:0])
-	if got := tell(events); got != "broken 1; broken 3; refused 5 REFUSED_STREAM" || !c.Idle() || c.CanOpen() {
+	if got := tell(events); got != "broken 1; broken 3; refused 5 NO_ERROR" || !c.Idle() || c.CanOpen() {
 		t.Errorf("%s, in flight %d", got, c.InFlight())
 	}
 	if events[0].BytesIn != 0 || events[1].BytesIn == 0 || events[1].Status != 200 || events[1].Tag != 2 {
