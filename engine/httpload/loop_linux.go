@@ -83,11 +83,11 @@ type loop struct {
 	streams  int         // requests that a new connection will take at once: 1 unless HTTP/2 is known to be spoken
 	idle     []*loopConn // can take a request; the last one fell idle last; may hold others
 	queue    queue
-	ends    deadlines // of requests, from their due time
-	dials   deadlines // of connects
-	shake   deadlines // of handshakes
-	bytes   deadlines // of first bytes
-	resid   deadlines // of the answers that may still come after a write failed, and of the peer's close
+	ends     deadlines // of requests, from their due time
+	dials    deadlines // of connects
+	shake    deadlines // of handshakes
+	bytes    deadlines // of first bytes
+	resid    deadlines // of the answers that may still come after a write failed, and of the peer's close
 
 	next    schedule.Arrival // the next one that the schedule gives
 	more    bool

@@ -90,7 +90,7 @@ func newPortable(cfg Config) *portable {
 // waiting is an arrival and the moment from which it waits for a connection.
 type waiting struct {
 	schedule.Arrival
-	since time.Duration
+	since  time.Duration
 	found  bool // a connection was idle: no wait
 	fresh  bool // it is to be sent on a connection of its own
 	resent uint8
