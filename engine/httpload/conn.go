@@ -39,7 +39,9 @@ type conn struct {
 	writing sync.Mutex // held while a request is written
 	out     []byte
 	req     Request
+	check   checker
 	used    bool // a request was written before
+	asked   bool // it was opened for an arrival
 	peeked  bool // result of look: nothing waits to be read
 	spoke   bool // and bytes do, not only the end of the stream
 	look    func(fd uintptr)
@@ -56,48 +58,74 @@ type conn struct {
 	writeErr error
 	connect  time.Duration // of the handshake, for the first request
 	shake    time.Duration
+	leaving  bool // answered for the last time: the peer is to close first
 }
 
-func newConn(p *portable) *conn {
-	c := &conn{p: p, parser: NewParser(p.cfg.Limits.MaxHeader, p.cfg.Limits.MaxBody), buf: make([]byte, firstBuffer)}
+func newConn(p *portable, asked bool) *conn {
+	c := &conn{p: p, asked: asked, parser: NewParser(p.cfg.Limits.MaxHeader, p.cfg.Limits.MaxBody), buf: make([]byte, firstBuffer)}
 	c.send, c.look = c.sendGiven, c.peek
 	return c
 }
 
-// run opens the connection for an arrival, serves until it ends, and opens another while arrivals
-// wait: the place that it takes in the limit passes on to the first in the queue. A connection that
-// was open is replaced and not reused, because a sender may still find out that it is closed.
+// run opens the connection for an arrival, or because its own schedule wants it, and serves until it
+// ends. Its place in the limit passes on to what waits. A connection that was open is replaced and not
+// reused, because a sender may still find out that it is closed.
 func (c *conn) run(w waiting) {
-	defer c.p.goroutines.Done()
-	for ok := true; ok; {
-		if c.open(w) {
-			c.begin(w)
-			c.serve()
-			_ = c.nc.Close()
+	p := c.p
+	defer p.goroutines.Done()
+	defer p.after(c)
+	two, o := c.open(w)
+	p.stands(c, two, o == record.Answered)
+	switch {
+	case !c.asked:
+		p.arrived(c, o)
+		c.connect, c.shake = 0, 0
+		if o != record.Answered {
+			return
 		}
-		c, w, ok = c.p.after(c)
+	case o != record.Answered:
+		c.failed(w, o)
+		return
+	}
+	defer func() { _ = c.nc.Close() }()
+	switch {
+	case two:
+		newStreams(c).serve(w)
+	case c.asked:
+		c.begin(w)
+		c.serve()
+	default:
+		if w, ok := p.next(c); ok {
+			c.begin(w)
+		}
+		p.evict(c)
+		c.serve()
 	}
 }
 
-// open connects. When it fails it ends the arrival.
-func (c *conn) open(w waiting) bool {
+// failed ends the arrival that the connection was opened for.
+func (c *conn) failed(w waiting, o record.Outcome) {
+	var r Request
+	c.p.cfg.Requests.At(w.Index, &r)
+	now := c.p.epoch.Now()
+	s := record.Sample{Index: w.Index, Route: r.Route, Outcome: o, Due: w.Due, Done: max(now, w.Due), Wait: max(0, now-w.since),
+		Connect: c.connect, TLS: c.shake}
+	if o == record.UnsentStop {
+		s.Connect, s.TLS = 0, 0
+	}
+	c.p.record(&s)
+}
+
+// open connects; two says that HTTP/2 is to be spoken. Answered means that the connection stands.
+func (c *conn) open(w waiting) (two bool, o record.Outcome) {
 	p := c.p
 	start := p.epoch.Now()
-	nc, raw, outcome := c.dial(w.Due + p.cfg.Limits.Timeout)
-	if outcome != record.Answered {
-		now := p.epoch.Now()
-		var r Request
-		p.cfg.Requests.At(w.Index, &r)
-		s := record.Sample{Index: w.Index, Route: r.Route, Outcome: outcome, Due: w.Due, Done: now, Wait: now - w.since,
-			Connect: c.connect, TLS: c.shake}
-		if s.Connect == 0 {
-			s.Connect = now - start
+	nc, raw, two, o := c.dial(w.Due + p.cfg.Limits.Timeout)
+	if o != record.Answered {
+		if c.connect == 0 {
+			c.connect = max(1, p.epoch.Now()-start)
 		}
-		if outcome == record.UnsentStop {
-			s.Connect, s.TLS = 0, 0
-		}
-		p.record(&s)
-		return false
+		return false, o
 	}
 	c.mu.Lock()
 	c.nc, c.raw = nc, raw
@@ -106,49 +134,53 @@ func (c *conn) open(w waiting) bool {
 	if gone {
 		_ = nc.Close()
 	}
-	p.opened.Add(1)
-	return true
+	return two, o
 }
 
 // dial makes the connection and the handshake; Answered means that it stands.
-func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, record.Outcome) {
+func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, bool, record.Outcome) {
 	p := c.p
 	c.connect, c.shake = 0, 0
 	if p.stopped.Load() {
-		return nil, nil, record.UnsentStop
+		return nil, nil, false, record.UnsentStop
 	}
 	start := p.epoch.Now()
-	addr := p.addrs[(p.nextAddr.Add(1)-1)%uint32(len(p.addrs))]
-	d := net.Dialer{Deadline: p.epoch.At(min(deadline, start+p.cfg.Limits.Connect)), KeepAlive: -1}
-	nc, err := d.DialContext(p.dialer, "tcp", addr)
+	network, addr, from := p.nextAddr()
+	d := net.Dialer{Deadline: p.epoch.At(min(deadline, start+p.cfg.Limits.Connect)), KeepAlive: -1, LocalAddr: from}
+	nc, err := d.DialContext(p.dialer, network, addr)
 	if err != nil {
-		return nil, nil, c.dialFailed(err)
+		return nil, nil, false, c.dialFailed(err)
 	}
 	connected := p.epoch.Now()
 	c.connect = max(1, connected-start)
 	var raw syscall.RawConn
-	if t, ok := nc.(*net.TCPConn); ok {
+	if t, ok := nc.(syscall.Conn); ok {
 		raw, _ = t.SyscallConn()
 	}
 	if p.tls == nil {
-		return nc, raw, record.Answered
+		return nc, raw, p.cfg.HTTP == HTTP2Prior, record.Answered
 	}
-	t := tls.Client(nc, p.tls.full)
+	t := tls.Client(nc, p.tls.config(p.dials.Add(1)))
 	ctx, cancel := context.WithDeadline(p.dialer, p.epoch.At(min(deadline, connected+p.cfg.Limits.TLS)))
 	defer cancel()
 	err = t.HandshakeContext(ctx)
 	c.shake = max(1, p.epoch.Now()-connected)
 	if err == nil {
-		return t, raw, record.Answered
+		state := t.ConnectionState()
+		two, ok := p.cfg.HTTP.agreed(&state)
+		if ok {
+			p.shook(&state)
+			return t, raw, two, record.Answered
+		}
 	}
 	_ = nc.Close()
 	switch {
 	case p.stopped.Load():
-		return nil, nil, record.UnsentStop
+		return nil, nil, false, record.UnsentStop
 	case ctx.Err() != nil || isTimeout(err):
-		return nil, nil, record.TimedOutConnect
+		return nil, nil, false, record.TimedOutConnect
 	default:
-		return nil, nil, record.TLSFailed
+		return nil, nil, false, record.TLSFailed
 	}
 }
 
@@ -255,6 +287,8 @@ var past = time.Unix(1, 0)
 func (c *conn) start(w waiting) {
 	p := c.p
 	c.parser.Reset(c.req.Method)
+	c.check.reset(c.req.Expect)
+	c.parser.watch(&c.check)
 	now := p.epoch.Now()
 	c.sample = record.Sample{Index: w.Index, Route: c.req.Route, Due: w.Due, Sent: max(1, now), Connect: c.connect, TLS: c.shake,
 		BytesOut: uint64(len(c.out))}
@@ -332,6 +366,9 @@ func (c *conn) got(n int, err error, now time.Duration) bool {
 // unasked handles what arrives while nothing is on its way: the connection is not used again, and
 // bytes are never taken for the answer to a later request.
 func (c *conn) unasked(n int, err error) bool {
+	if c.leaving && n == 0 {
+		return false
+	}
 	if n == 0 && err == nil || n == 0 && isTimeout(err) && !c.broken && !c.gone {
 		return true
 	}
@@ -345,16 +382,21 @@ func (c *conn) unasked(n int, err error) bool {
 
 // answered ends a complete response. c.mu is held and is given back.
 func (c *conn) answered(more bool, err error, now time.Duration) bool {
-	usable := !more && err == nil && c.parser.Reusable()
+	clean := !more && err == nil
+	usable := clean && !c.p.cfg.single() && c.parser.Reusable()
 	if more {
 		c.p.discarded.Add(1)
 	}
-	if usable {
+	switch {
+	case usable:
 		_ = c.nc.SetReadDeadline(time.Time{})
+	case clean:
+		c.leaving = true
+		_ = c.nc.SetReadDeadline(time.Now().Add(leaveWait))
 	}
 	c.end(record.Answered, now)
 	if !usable {
-		return false
+		return clean && (c.p.cfg.single() || !c.p.crowded())
 	}
 	// The whole request must be out before another can follow it.
 	c.writing.Lock()
@@ -370,6 +412,24 @@ func (c *conn) answered(more bool, err error, now time.Duration) bool {
 	return ok
 }
 
+// leaveWait is how long a peer that is to close first may take. Who closes first keeps the pair of ports
+// occupied for a while, and here ports are what runs out.
+const leaveWait = 200 * time.Millisecond
+
+func (c *conn) isGone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
+// quit ends an idle connection: its reader closes it.
+func (c *conn) quit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.broken = true
+	_ = c.nc.SetReadDeadline(past)
+}
+
 // end records the arrival that is on its way. c.mu is held and is given back.
 func (c *conn) end(o record.Outcome, now time.Duration) {
 	s := &c.sample
@@ -379,6 +439,9 @@ func (c *conn) end(o record.Outcome, now time.Duration) {
 	}
 	if o == record.Answered {
 		s.Status = uint16(c.parser.Status())
+		if !c.check.holds(c.parser.Status()) {
+			s.Outcome = record.CheckFailed
+		}
 	}
 	c.inFlight = false
 	done := *s

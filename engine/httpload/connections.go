@@ -2,6 +2,7 @@ package httpload
 
 import (
 	"crypto/tls"
+	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -68,6 +69,18 @@ func (e *endpoint) next() (to netip.AddrPort, from netip.Addr) {
 		e.turns[f]++
 	}
 	return to, from
+}
+
+// bindable tells whether all the addresses are this machine's.
+func bindable(addrs []netip.Addr) error {
+	for _, a := range addrs {
+		l, err := net.Listen("tcp", netip.AddrPortFrom(a, 0).String())
+		if err != nil {
+			return fmt.Errorf("httpload: no connection can be made from %s: %w", a, err)
+		}
+		_ = l.Close()
+	}
+	return nil
 }
 
 // security makes the TLS side of connections.

@@ -2,7 +2,6 @@ package httpload
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"time"
@@ -154,22 +153,6 @@ func bind(fd int, from netip.Addr) error {
 	return unix.Bind(fd, addr)
 }
 
-// bindable tells whether all the addresses are this machine's.
-func bindable(addrs []netip.Addr) error {
-	for _, a := range addrs {
-		family, _ := sockaddr(netip.AddrPortFrom(a, 0))
-		fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err == nil {
-			err = bind(fd, a)
-			_ = unix.Close(fd)
-		}
-		if err != nil {
-			return fmt.Errorf("httpload: no connection can be made from %s: %w", a, err)
-		}
-	}
-	return nil
-}
-
 // dialled is called when the connect has ended. spoke says that there is something to read already.
 func (l *loop) dialled(c *loopConn, spoke bool) {
 	e, err := unix.GetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_ERROR)
@@ -289,10 +272,6 @@ func (l *loop) replace(c *loopConn) {
 	l.drop(c)
 	l.demand()
 }
-
-// leaveWait is how long a peer that is to close first may take. Who closes first keeps the pair of ports
-// occupied for a while, and here ports are what runs out.
-const leaveWait = 200 * time.Millisecond
 
 // leave waits for the peer to close a connection that is used up.
 func (l *loop) leave(c *loopConn) {

@@ -24,7 +24,8 @@ type flight struct {
 	conn       *loopConn // of a loop
 	end, stage deadline
 
-	over  bool        // of the portable engine: its end was recorded
+	over  bool        // of the portable engine: it has ended
+	again bool        // the same: to be sent again
 	timer *time.Timer // the same: its time-out
 }
 

@@ -2,11 +2,13 @@ package httpload
 
 import (
 	"context"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"seatrial/engine"
+	"seatrial/engine/httpload/http2"
 	"seatrial/record"
 	"seatrial/schedule"
 )
@@ -29,7 +31,10 @@ func Portable(ctx context.Context, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := newPortable(cfg)
+	p, err := newPortable(cfg)
+	if err != nil {
+		return nil, err
+	}
 	stopped := make(chan struct{})
 	watch := make(chan struct{})
 	go func() {
@@ -42,7 +47,12 @@ func Portable(ctx context.Context, cfg Config) (*Result, error) {
 	}()
 	expiry := make(chan struct{})
 	go func() { defer close(expiry); p.expire(stopped) }()
+	var second sync.WaitGroup
+	if cfg.Connections.Arrivals != nil {
+		second.Go(func() { p.arrivals(ctx) })
+	}
 	p.dispatch(ctx)
+	second.Wait()
 	p.settle(ctx)
 	close(stopped)
 	<-watch
@@ -61,30 +71,59 @@ type portable struct {
 	dialer context.Context // ends at a stop, so that connecting ends too
 	undial context.CancelFunc
 
-	addrs    []string
-	nextAddr atomic.Uint32
+	two   *http2.Client
+	dials atomic.Uint64 // TLS handshakes begun
 
-	pending    sync.WaitGroup // arrivals released and not yet recorded
+	aim   sync.Mutex
+	where endpoint
+
+	pending    sync.WaitGroup // arrivals released and not yet recorded; connections of their schedule that do not stand yet
 	goroutines sync.WaitGroup // connections and senders
 	stopped    atomic.Bool    // nothing more is written
 
-	mu    sync.Mutex
-	conns map[*conn]struct{} // every open or opening connection
-	idle  []*conn            // the last one fell idle last; may hold dead ones
-	queue queue
-	peak  int
+	mu       sync.Mutex
+	conns    map[*conn]struct{} // every open or opening connection
+	idle     []*conn            // the last one fell idle last; may hold dead ones
+	shared   []*streams         // connections that carry several requests; the last one was opened last
+	queue    queue
+	openings int // connections that do not stand yet
+	streams  int // requests that a new connection will take at once: 1 unless HTTP/2 or 3 is known to be spoken
+	peak     int
+	observed Result // what is not counted below
 
-	released, opened, limitHit, ports, fds, rate, discarded, in, bytesOut atomic.Uint64
+	released, limitHit, ports, fds, rate, discarded, in, bytesOut atomic.Uint64
 }
 
-func newPortable(cfg Config) *portable {
-	p := &portable{cfg: cfg, epoch: engine.NewEpoch(cfg.Epoch), tls: cfg.newSecurity(), conns: map[*conn]struct{}{}}
+func newPortable(cfg Config) (*portable, error) {
+	two, err := cfg.newClient()
+	if err == nil {
+		err = bindable(cfg.Connections.Bind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &portable{cfg: cfg, epoch: engine.NewEpoch(cfg.Epoch), tls: cfg.newSecurity(), two: two, where: newEndpoint(&cfg), streams: 1, conns: map[*conn]struct{}{}}
+	if cfg.HTTP == HTTP2 || cfg.HTTP == HTTP2Prior {
+		p.streams = cfg.Connections.Streams
+	}
 	p.out = newWriter(&p.cfg, uint64(p.epoch.Start().UnixNano()))
 	p.dialer, p.undial = context.WithCancel(context.Background())
-	for _, a := range cfg.Target.Addrs() {
-		p.addrs = append(p.addrs, a.String())
+	return p, nil
+}
+
+// nextAddr gives where the next connection goes, and the address that it comes from; nil for the
+// system's choice.
+func (p *portable) nextAddr() (network, addr string, from net.Addr) {
+	p.aim.Lock()
+	defer p.aim.Unlock()
+	to, local := p.where.next()
+	if p.where.unix != "" {
+		return "unix", p.where.unix, nil
 	}
-	return p
+	if local.IsValid() {
+		from = &net.TCPAddr{IP: local.AsSlice(), Zone: local.Zone()}
+	}
+	return "tcp", to.String(), from
 }
 
 // waiting is an arrival and the moment from which it waits for a connection.
@@ -168,67 +207,132 @@ func (p *portable) release(a schedule.Arrival, r *Request) {
 		p.refuse(a, r.Route, record.UnsentRate)
 		return
 	}
-	p.assign(waiting{Arrival: a, since: p.epoch.Now()})
+	p.assign(waiting{Arrival: a, since: p.epoch.Now(), fresh: p.cfg.fresh(a.Index)})
 }
 
 // assign gives an arrival to an idle connection, a new one, or the queue.
 func (p *portable) assign(w waiting) {
 	p.mu.Lock()
-	if p.stopped.Load() {
-		p.mu.Unlock()
+	defer p.mu.Unlock()
+	switch {
+	case p.stopped.Load():
 		p.unsent(w.Arrival, new(Request), record.UnsentStop)
-		return
+	case w.fresh && (len(p.conns) < p.cfg.Limits.MaxConnections || p.evictLocked(nil)):
+		if p.dial(w, true); !p.cfg.single() {
+			p.evictLocked(nil)
+		}
+	case !w.fresh && p.reuse(w):
+	default:
+		p.queue.push(w)
+		if len(p.conns) < p.cfg.Limits.MaxConnections {
+			p.demand()
+		} else {
+			p.limitHit.Add(1)
+		}
 	}
+}
+
+// reuse gives an arrival to a connection that takes it; false when there is none. p.mu is held.
+func (p *portable) reuse(w waiting) bool {
+	w.found = w.since >= 0
 	for len(p.idle) > 0 {
 		c := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
 		if c.state.CompareAndSwap(stateIdle, stateBusy) {
-			w.found = w.since >= 0
 			c.given = w
 			p.goroutines.Add(1)
-			p.mu.Unlock()
 			go c.send()
-			return
+			return true
 		}
 	}
-	if len(p.conns) < p.cfg.Limits.MaxConnections {
-		c := newConn(p)
-		p.conns[c] = struct{}{}
-		p.peak = max(p.peak, len(p.conns))
-		p.goroutines.Add(1)
-		p.mu.Unlock()
-		go c.run(w)
-		return
+	for i := len(p.shared) - 1; i >= 0; i-- {
+		if p.shared[i].takes() {
+			p.hand(p.shared[i], w)
+			return true
+		}
 	}
-	p.limitHit.Add(1)
-	p.queue.push(w)
-	p.mu.Unlock()
+	return false
 }
 
-// next gives the arrival that waits longest; without one the connection falls idle.
+// hand gives an arrival to a connection with room for it. p.mu is held.
+func (p *portable) hand(x *streams, w waiting) {
+	x.load++
+	x.used = true
+	p.goroutines.Add(1)
+	go func() { defer p.goroutines.Done(); x.send(w) }()
+}
+
+// dial opens a connection. p.mu is held.
+func (p *portable) dial(w waiting, asked bool) {
+	c := newConn(p, asked)
+	p.conns[c] = struct{}{}
+	p.peak = max(p.peak, len(p.conns))
+	p.openings++
+	p.goroutines.Add(1)
+	go c.run(w)
+}
+
+// demand opens connections while arrivals wait for one that none is on its way for. p.mu is held.
+func (p *portable) demand() {
+	for p.queue.n > p.openings*(p.streams-1) && len(p.conns) < p.cfg.Limits.MaxConnections {
+		w, ok := p.first()
+		if !ok {
+			return
+		}
+		p.dial(w, true)
+	}
+}
+
+// stands notes that the opening of a connection has ended, and how.
+func (p *portable) stands(c *conn, two, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.openings--
+	if !ok {
+		return
+	}
+	p.observed.ConnOpened++
+	p.streams = 1
+	if two {
+		p.observed.HTTP2++
+		if !p.cfg.single() {
+			p.streams = p.cfg.Connections.Streams
+		}
+	}
+}
+
+// next gives the arrival that waits longest; without one the connection falls idle. One that wants a
+// connection of its own has this one end.
 func (p *portable) next(c *conn) (waiting, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w, ok := p.first()
-	if !ok {
+	switch {
+	case !ok:
 		c.state.Store(stateIdle)
 		p.idle = append(p.idle, c)
+	case w.fresh && c.used:
+		p.queue.unpop(w)
+		c.quit()
+		return waiting{}, false
 	}
 	return w, ok
 }
 
-// after replaces a connection that has ended when an arrival waits, and else forgets it.
-func (p *portable) after(c *conn) (*conn, waiting, bool) {
+// after forgets a connection that has ended, and opens others while arrivals wait.
+func (p *portable) after(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
 	c.buf, c.out = nil, nil // the idle stack may hold it for a while
-	w, ok := p.first()
-	if ok {
-		c = newConn(p)
-		p.conns[c] = struct{}{}
-	}
-	return c, w, ok
+	p.demand()
+}
+
+// crowded tells whether an arrival waits for a connection because of the limit.
+func (p *portable) crowded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.n > 0 && len(p.conns) >= p.cfg.Limits.MaxConnections
 }
 
 // first takes the arrival that waits longest and is not past its time-out. p.mu is held.
@@ -345,7 +449,11 @@ func (p *portable) record(s *record.Sample) {
 }
 
 func (p *portable) result() *Result {
-	return &Result{Released: p.released.Load(), ConnPeak: p.peak, ConnOpened: p.opened.Load(), ConnLimitHit: p.limitHit.Load(),
-		PortsExhausted: p.ports.Load(), FDExhausted: p.fds.Load(), RateLimited: p.rate.Load(), Discarded: p.discarded.Load(),
-		BytesIn: p.in.Load(), BytesOut: p.bytesOut.Load()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := p.observed
+	r.Released, r.ConnPeak, r.ConnLimitHit = p.released.Load(), p.peak, p.limitHit.Load()
+	r.PortsExhausted, r.FDExhausted, r.RateLimited, r.Discarded = p.ports.Load(), p.fds.Load(), p.rate.Load(), p.discarded.Load()
+	r.BytesIn, r.BytesOut = p.in.Load(), p.bytesOut.Load()
+	return &r
 }

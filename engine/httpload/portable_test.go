@@ -569,8 +569,11 @@ func large(c net.Conn, piece []byte, n int) bool {
 
 // TestPortsAndDescriptorsAreCountedApart: what this machine lacks is not the target's doing.
 func TestPortsAndDescriptorsAreCountedApart(t *testing.T) {
-	p := newPortable(Config{Target: admit(t, "http://127.0.0.1:1", 0)})
-	c := newConn(p)
+	p, err := newPortable(Config{Target: admit(t, "http://127.0.0.1:1", 0), Host: "127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newConn(p, true)
 	for err, want := range map[error]record.Outcome{syscall.EMFILE: record.ConnectFailed, syscall.EADDRNOTAVAIL: record.ConnectFailed, syscall.ECONNREFUSED: record.ConnectRefused,
 		syscall.EHOSTUNREACH: record.ConnectFailed} {
 		if got := c.dialFailed(&net.OpError{Op: "dial", Err: err}); got != want {
