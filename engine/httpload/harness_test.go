@@ -24,9 +24,17 @@ import (
 // one process the goroutines of both would wait for each other, and the test would measure that.
 const stallVariable = "SEATRIAL_TEST_STALL"
 
+// roleVariable makes this test binary another process that a test needs: the name of a role and its
+// argument.
+const roleVariable = "SEATRIAL_TEST_ROLE"
+
 func TestMain(m *testing.M) {
 	if plan := os.Getenv(stallVariable); plan != "" {
 		stallServer(plan)
+		return
+	}
+	if name, arg, _ := strings.Cut(os.Getenv(roleVariable), " "); name != "" {
+		roles()[name](arg)
 		return
 	}
 	goleak.VerifyTestMain(m)

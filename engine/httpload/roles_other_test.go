@@ -1,0 +1,5 @@
+//go:build !linux
+
+package httpload
+
+func roles() map[string]func(string) { return nil }
