@@ -49,6 +49,10 @@ type sending struct {
 	length      time.Duration
 	loops       int
 	precise     bool
+	http        string
+	streams     int
+	fresh       float64
+	resume      float64
 }
 
 // send is the child: the engine with its whole recorder, and nothing else of the program.
@@ -63,6 +67,10 @@ func send(ctx context.Context, args []string, out io.Writer) error {
 	flags.DurationVar(&s.length, "length", 2*time.Second, "of an open loop")
 	flags.IntVar(&s.loops, "loops", 1, "slices side by side")
 	flags.BoolVar(&s.precise, "precise", false, "stay awake before due times")
+	flags.StringVar(&s.http, "http", string(httpload.HTTP1), "version of HTTP")
+	flags.IntVar(&s.streams, "streams", 0, "requests on one connection at once")
+	flags.Float64Var(&s.fresh, "fresh", 0, "share of requests with a connection of their own")
+	flags.Float64Var(&s.resume, "resume", 0, "share of handshakes that resume a session")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -107,7 +115,7 @@ func (s *sending) run(ctx context.Context, target engine.Target) (*record.Tally,
 		shards[k] = record.NewShard(rc)
 		wg.Go(func() {
 			_, errs[k] = e.Run(ctx, httpload.Config{Target: target, Schedule: from, Requests: root{}, Recorder: shards[k], UserAgent: "seatrial/peers",
-				Precise: s.precise, TLS: httpload.TLS{Insecure: true}, Epoch: epoch, Limits: engine.Limits{MaxConnections: s.connections / s.loops, Timeout: time.Hour}})
+				HTTP: httpload.Version(s.http), Connections: httpload.Connections{Streams: s.streams, Fresh: s.fresh, Resume: s.resume}, Precise: s.precise, TLS: httpload.TLS{Insecure: true}, Epoch: epoch, Limits: engine.Limits{MaxConnections: s.connections / s.loops, Timeout: time.Hour}})
 		})
 	}
 	wg.Wait()

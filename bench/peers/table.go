@@ -62,7 +62,47 @@ func tables(s *nginx) []table {
 		}
 	}
 	plain, tls := "http://"+s.plain+"/", "https://"+s.tls+"/"
+	newConns := func(url string) []tool {
+		return []tool{
+			{name: "wrk", args: func(_ uint64, d time.Duration) []string {
+				return []string{"wrk", "-t1", "-c64", "-H", "Connection: close", "-d" + seconds(d), url}
+			}},
+			self("seatrial (loop)", "-url", url, "-engine", "loop", "-fresh", "1"),
+			self("seatrial (portable)", "-url", url, "-engine", "portable", "-fresh", "1"),
+			{name: "ab", args: func(n uint64, _ time.Duration) []string {
+				return []string{"ab", "-q", "-c64", "-n" + strconv.FormatUint(n, 10), url}
+			}},
+			{name: "hey -disable-keepalive", args: func(_ uint64, d time.Duration) []string {
+				return []string{"hey", "-disable-keepalive", "-c", "64", "-z", seconds(d), url}
+			}},
+			{name: "vegeta", args: func(_ uint64, d time.Duration) []string {
+				return []string{"sh", "-c", "echo GET " + url + " | exec vegeta attack -insecure -http2=false -keepalive=false -rate=0 -max-workers=64 -connections=64 -duration=" + seconds(d) + " -output=/dev/null"}
+			}},
+			{name: "bombardier", args: func(_ uint64, d time.Duration) []string {
+				return []string{"bombardier", "-k", "-c", "64", "-H", "Connection: close", "-d", seconds(d), url}
+			}},
+		}
+	}
 	return []table{
+		{name: "h2", title: "HTTP/2 over TLS 1.3, 8 connections of 16 streams, closed loop", tools: []tool{
+			{name: "h2load", args: func(n uint64, _ time.Duration) []string {
+				return []string{"h2load", "-c8", "-m16", "-t1", "-n" + strconv.FormatUint(n, 10), tls}
+			}},
+			self("seatrial (loop)", "-url", tls, "-engine", "loop", "-http", "2", "-c", "8", "-streams", "16"),
+			self("seatrial (portable)", "-url", tls, "-engine", "portable", "-http", "2", "-c", "8", "-streams", "16"),
+			{name: "hey -h2", args: func(_ uint64, d time.Duration) []string {
+				return []string{"hey", "-h2", "-c", "128", "-z", seconds(d), tls}
+			}},
+			{name: "vegeta", args: func(_ uint64, d time.Duration) []string {
+				return []string{"sh", "-c", "echo GET " + tls + " | exec vegeta attack -insecure -http2=true -rate=0 -max-workers=128 -duration=" + seconds(d) + " -output=/dev/null"}
+			}},
+			{name: "bombardier --http2", args: func(_ uint64, d time.Duration) []string {
+				return []string{"bombardier", "-k", "--http2", "-c", "128", "-d", seconds(d), tls}
+			}},
+		}},
+		{name: "new", title: "A new TCP connection for each request, 64 at once, closed loop", tools: newConns(plain)},
+		{name: "new-tls", title: "A new TLS 1.3 connection for each request, full handshakes, 64 at once, closed loop", tools: append(newConns(tls),
+			self("seatrial (loop, resumed)", "-url", tls, "-engine", "loop", "-fresh", "1", "-resume", "1"))},
 		{name: "h1", title: "HTTP/1.1 keep-alive, 64 connections, closed loop", tools: closed(plain)},
 		{name: "h1-tls", title: "HTTP/1.1 keep-alive over TLS 1.3, 64 connections, closed loop", tools: closed(tls)},
 		{name: "open", title: "Open loop, 20,000 requests a second, 64 connections", open: true, tools: []tool{

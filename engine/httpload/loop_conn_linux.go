@@ -168,7 +168,7 @@ func (l *loop) dialled(c *loopConn, spoke bool) {
 	c.first.stage.remove()
 	switch {
 	case l.tls != nil:
-		l.startHandshake(c, now)
+		l.startHandshake(c, spoke, now)
 	case spoke && l.cfg.HTTP != HTTP2Prior && waitsToBeRead(c.fd): // it spoke before it was asked: that is no answer
 		l.result.Discarded++
 		l.failed(c, record.InvalidResponse, now)
@@ -279,8 +279,21 @@ func (l *loop) leave(c *loopConn) {
 		l.replace(c)
 		return
 	}
+	if gone(c.fd, l.buf) { // no event would tell of what came before
+		l.replace(c)
+		return
+	}
 	c.state = loopLeaving
 	l.resid.add(&c.first.stage, l.epoch.Now()+leaveWait)
+}
+
+// gone takes what still comes and tells whether it ended.
+func gone(fd int, buf []byte) bool {
+	for {
+		if _, err := receive(fd, buf); err != nil {
+			return !nothingNow(err)
+		}
+	}
 }
 
 // admit tells whether an arrival's request may be written now; otherwise it has ended it.
@@ -415,6 +428,9 @@ func (l *loop) writeFailed(c *loopConn) {
 // read takes what arrived. over says that the peer has closed or that the connection is broken: then
 // there is an end to be found behind the last byte.
 func (l *loop) read(c *loopConn, over bool) {
+	if c.link != nil {
+		c.link.over, c.link.dry = over, false
+	}
 	for {
 		n, err := c.receive(l.buf)
 		if c.mux != nil && !l.gotMux(c, n, err) || c.mux == nil && !l.got(c, n, err) {

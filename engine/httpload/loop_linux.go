@@ -492,12 +492,12 @@ func (l *loop) handle(e unix.EpollEvent) {
 	switch c.state {
 	case loopDialling:
 		if e.Events&(unix.EPOLLOUT|unix.EPOLLERR|unix.EPOLLHUP) != 0 {
-			l.dialled(c, e.Events&unix.EPOLLIN != 0)
+			l.dialled(c, e.Events&unix.EPOLLIN != 0 || over(e.Events))
 		}
 	case loopShaking:
-		c.link.arrived(l.buf)
+		c.link.arrived(l.buf, over(e.Events))
 	case loopLeaving:
-		if over(e.Events) {
+		if over(e.Events) || gone(c.fd, l.buf) {
 			l.replace(c)
 		}
 	default:

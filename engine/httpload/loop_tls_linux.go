@@ -32,9 +32,13 @@ type link struct {
 	some   sync.Cond
 	in     []byte // read and not yet taken
 	inErr  error  // behind in
+	waits  bool   // the handshake waits for an answer: all that it wrote is to go out
 	out    []byte // given and not yet written
 	outErr error
 	shaken bool // the loop has taken over; no lock is needed any more
+
+	over bool // the peer has closed, so that there is an end to be found
+	dry  bool // the last read took all there was: the next one would give nothing
 }
 
 // handshake is one that has ended.
@@ -45,7 +49,7 @@ type handshake struct {
 }
 
 // startHandshake runs the handshake beside the loop.
-func (l *loop) startHandshake(c *loopConn, now time.Duration) {
+func (l *loop) startHandshake(c *loopConn, spoke bool, now time.Duration) {
 	k := &link{fd: c.fd}
 	k.some.L = &k.mu
 	k.conn = tls.Client(k, l.tls.config(uint64(c.generation)))
@@ -55,13 +59,17 @@ func (l *loop) startHandshake(c *loopConn, now time.Duration) {
 	}
 	h := &handshake{c: c, generation: c.generation}
 	l.shaking.Go(func() {
-		h.err = k.conn.Handshake()
+		if h.err = k.conn.Handshake(); h.err != nil {
+			k.lastWords()
+		}
 		l.mu.Lock()
 		l.shaken = append(l.shaken, h)
 		l.mu.Unlock()
 		l.poll.Wake()
 	})
-	k.arrived(l.buf) // what came before its events were meant for the handshake
+	if spoke { // before its events were meant for the handshake
+		k.arrived(l.buf, true)
+	}
 }
 
 // takeOver goes on with connections whose handshake has ended.
@@ -90,21 +98,27 @@ func (l *loop) takeOver() {
 		}
 		l.result.shook(&state)
 		l.established(c, two)
+		if c.state != loopClosed && c.state != loopBusy {
+			c.link.flush() // no request takes the last words of the handshake along
+		}
 		if c.state != loopClosed && (len(c.link.in) > 0 || c.link.inErr != nil) {
-			l.read(c, true) // no event will tell of what was read already
+			l.read(c, c.link.inErr != nil) // no event will tell of what was read already
 		}
 	}
 }
 
-// arrived takes what came during the handshake to the goroutine that runs it.
-func (k *link) arrived(buf []byte) {
+// arrived takes what came during the handshake to the goroutine that runs it. over says that there is
+// an end behind it.
+func (k *link) arrived(buf []byte, over bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.flush()
+	if k.waits {
+		k.flush()
+	}
 	for k.inErr == nil {
 		n, err := receive(k.fd, buf)
 		k.in = append(k.in, buf[:n]...)
-		if err == errAgain { //nolint:errorlint // our own, never wrapped
+		if err == errAgain || err == nil && n < len(buf) && !over { //nolint:errorlint // our own, never wrapped
 			break
 		}
 		if len(k.in) > maxUnread {
@@ -113,6 +127,13 @@ func (k *link) arrived(buf []byte) {
 		k.inErr = err
 	}
 	k.some.Broadcast()
+}
+
+// lastWords sends what tells the peer why a handshake has failed.
+func (k *link) lastWords() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.flush()
 }
 
 // fail ends a handshake that is given up. The descriptor is not touched afterwards.
@@ -129,8 +150,11 @@ func (k *link) Read(p []byte) (int, error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		for len(k.in) == 0 && k.inErr == nil {
+			k.waits = true
+			k.flush()
 			k.some.Wait()
 		}
+		k.waits = false
 	}
 	if n := copy(p, k.in); n > 0 {
 		if k.in = k.in[n:]; len(k.in) == 0 {
@@ -141,14 +165,23 @@ func (k *link) Read(p []byte) (int, error) {
 	if k.inErr != nil {
 		return 0, k.inErr
 	}
-	return receive(k.fd, p)
+	if k.dry {
+		return 0, errAgain
+	}
+	n, err := receive(k.fd, p)
+	k.dry = err == nil && n < len(p) && !k.over
+	return n, err
 }
 
-// Write implements net.Conn. It takes everything: a failed write would end the tls.Conn for good.
+// Write implements net.Conn. It takes everything: a failed write would end the tls.Conn for good. In the
+// handshake, what is written goes out when an answer is waited for, and its last words with the first
+// request.
 func (k *link) Write(p []byte) (int, error) {
 	if !k.shaken {
 		k.mu.Lock()
 		defer k.mu.Unlock()
+		k.out = append(k.out, p...)
+		return len(p), nil
 	}
 	k.out = append(k.out, p...)
 	k.flush()
