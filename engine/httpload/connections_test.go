@@ -33,7 +33,7 @@ func TestHandshakesAgreeWithNginx(t *testing.T) {
 			conns        [2]int // bounds
 			full, resume [2]int
 		}{
-			{"kept alive", HTTP1, tls.VersionTLS13, Connections{}, [2]int{1, 8}, [2]int{1, 8}, [2]int{0, 0}},
+			{"kept alive", HTTP1, tls.VersionTLS13, Connections{}, [2]int{1, 40}, [2]int{1, 40}, [2]int{0, 0}},
 			{"for each request", HTTP1, tls.VersionTLS13, Connections{Fresh: 1}, [2]int{60, 60}, [2]int{60, 60}, [2]int{0, 0}},
 			{"for each request, resumed", HTTP1, tls.VersionTLS13, Connections{Fresh: 1, Resume: 1}, [2]int{60, 60}, [2]int{1, 20}, [2]int{40, 59}},
 			{"for each request, resumed, TLS 1.2", HTTP1, tls.VersionTLS12, Connections{Fresh: 1, Resume: 1}, [2]int{60, 60}, [2]int{1, 20}, [2]int{40, 59}},
