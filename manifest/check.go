@@ -75,7 +75,15 @@ func (c *checker) loadDefaults(l *Load) {
 	fallback(c, "load.arrivals", &l.Arrivals, "poisson", "")
 	fallback(c, "load.engine", &l.Engine, "auto", "the event loop where there is one")
 	fallback(c, "load.precise", &l.Precise, false, "")
+	fallback(c, "load.http", &l.HTTP, "auto", "as the TLS handshake agrees; 1.1 without TLS")
 	fallback(c, "load.seed", &l.Seed, 1, "")
+	fallback(c, "load.connections.reuse", &l.Connections.Reuse, "keepalive", "")
+	fallback(c, "load.connections.arrivals", &l.Connections.Arrivals, "poisson", "")
+	fallback(c, "load.connections.resume", &l.Connections.Resume, 1, "as clients do")
+	fallback(c, "load.connections.streams", &l.Connections.Streams, 100, "")
+	fallback(c, "load.tls.insecure", &l.TLS.Insecure, false, "")
+	fallback(c, "load.tls.min", &l.TLS.Min, "1.2", "")
+	fallback(c, "load.tls.max", &l.TLS.Max, "1.3", "")
 	fallback(c, "load.timeout", &l.Timeout, 10*time.Second, "")
 	fallback(c, "load.connect_timeout", &l.ConnectTimeout, l.Timeout, "the same as timeout")
 	fallback(c, "load.tls_timeout", &l.TLSTimeout, l.Timeout, "the same as timeout")
@@ -269,6 +277,10 @@ func (c *checker) target(name string, t Target) {
 	case t.URL == "" && c.legible(path+".url"):
 		c.say(fault.MAN004, path, "%s.url is needed", path)
 	case t.URL == "":
+	case err == nil && u.Scheme == "unix":
+		if u.Host != "" || !strings.HasPrefix(u.Path, "/") || u.RawQuery != "" || u.Fragment != "" || strings.ContainsRune(u.Path, 0) {
+			c.say(fault.MAN004, path+".url", "%s.url of a Unix socket must be its absolute path, such as unix:///run/app.sock", path)
+		}
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
 		c.say(fault.MAN004, path+".url", "%s.url must be http or https with a host, such as http://127.0.0.1:8080", path)
 	case u.User != nil:
@@ -305,9 +317,18 @@ func (c *checker) load(l *Load) {
 			c.say(fault.MAN004, index("load.traffic.routes", i), "load.traffic.routes: %s must be a path template that begins with /, with or without a method before it", shorten(r))
 		}
 	}
-	c.headers(l)
+	c.headers("load.headers", l.Headers, l.Auth != nil)
 	c.auth(l.Auth)
 	c.host(l.Host)
+	c.connections(&l.Connections)
+	c.tls(&l.TLS)
+	c.oneOf("load.http", l.HTTP, "auto", "1.1", "2", "2-prior-knowledge", "3")
+	if l.HTTP == "3" && l.Engine == "loop" {
+		c.say(fault.MAN004, "load.http", "load.http is 3, which the portable engine sends, and load.engine is loop")
+	}
+	for _, route := range slices.Sorted(maps.Keys(l.Requests)) {
+		c.request(route, l.Requests[route], l.Auth != nil)
+	}
 	for _, route := range slices.Sorted(maps.Keys(l.Params)) {
 		c.params(route, l.Params[route])
 	}
@@ -420,7 +441,7 @@ func tokenChars(s string) bool {
 }
 
 // headers refuses header lines that would break the request or that the engine writes itself.
-func (c *checker) headers(l *Load) {
+func (c *checker) headers(at string, headers map[string]string, auth bool) {
 	own := map[string]string{
 		"host":              "use load.host",
 		"content-length":    "it is written for each request",
@@ -430,25 +451,107 @@ func (c *checker) headers(l *Load) {
 		"user-agent":        "the tool names itself, so that the requests can be told apart",
 	}
 	seen := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(l.Headers)) {
-		path, lower := join("load.headers", name), strings.ToLower(name)
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		path, lower := join(at, name), strings.ToLower(name)
 		if !tokenChars(name) {
 			c.say(fault.MAN004, path, "%s is not a header name", shorten(name))
 		}
-		if strings.ContainsFunc(l.Headers[name], func(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }) {
+		if strings.ContainsFunc(headers[name], func(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }) {
 			c.say(fault.MAN004, path, "the value of header %s must be one line of text", name)
 		}
 		if why, ok := own[lower]; ok {
 			c.say(fault.MAN004, path, "header %s cannot be set: %s", name, why)
 		}
-		if lower == "authorization" && l.Auth != nil {
+		if lower == "authorization" && auth {
 			c.say(fault.MAN004, path, "header Authorization is set by load.auth as well")
 		}
 		if first, ok := seen[lower]; ok {
 			c.say(fault.MAN004, path, "header %s stands twice, as %s too", name, first)
 		}
 		seen[lower] = name
-		c.substitutions(path, l.Headers[name], false)
+		c.substitutions(path, headers[name], false)
+	}
+}
+
+// connections checks that one way of opening connections is declared.
+func (c *checker) connections(k *Connections) {
+	const at = "load.connections"
+	c.oneOf(at+".reuse", k.Reuse, "keepalive", "per_request")
+	c.oneOf(at+".arrivals", k.Arrivals, "poisson", "even")
+	within(c, at+".share", k.Share, 0, 1)
+	within(c, at+".rate", float64(k.Rate), 0, 1_000_000)
+	within(c, at+".resume", k.Resume, 0, 1)
+	if c.legible(at + ".streams") {
+		within(c, at+".streams", k.Streams, 1, 10_000)
+	}
+	switch {
+	case k.Reuse == "per_request" && (k.Share > 0 || k.Rate > 0):
+		c.say(fault.MAN004, at, "%s: with reuse per_request each request opens a connection, so neither share nor rate says anything", at)
+	case k.Share > 0 && k.Rate > 0:
+		c.say(fault.MAN004, at, "%s sets both share and rate; new connections come by one of them", at)
+	}
+	for i, b := range k.Bind {
+		if _, err := netip.ParseAddr(b); err != nil {
+			c.say(fault.MAN004, index(at+".bind", i), "%s.bind: %s is not an IP address", at, shorten(b))
+		}
+	}
+}
+
+func (c *checker) tls(t *TLS) {
+	c.oneOf("load.tls.min", t.Min, "1.2", "1.3")
+	c.oneOf("load.tls.max", t.Max, "1.2", "1.3")
+	if t.Min == "1.3" && t.Max == "1.2" {
+		c.say(fault.MAN004, "load.tls.min", "load.tls.min is above load.tls.max")
+	}
+	switch {
+	case t.Cert != "" && t.Key == "":
+		c.say(fault.MAN004, "load.tls.cert", "load.tls.cert is set, and load.tls.key, its private key, is not")
+	case t.Cert == "" && t.Key != "":
+		c.say(fault.MAN004, "load.tls.key", "load.tls.key is set, and load.tls.cert, its certificate, is not")
+	}
+	if t.Insecure && t.CA != "" {
+		c.say(fault.MAN004, "load.tls.insecure", "load.tls.insecure accepts any certificate, so load.tls.ca proves nothing")
+	}
+	if t.ServerName != "" && (!ascii(t.ServerName) || strings.ContainsAny(t.ServerName, " \t\r\n/?#@:")) {
+		c.say(fault.MAN004, "load.tls.server_name", "load.tls.server_name must be a name such as api.example.com, not %s", shorten(t.ServerName))
+	}
+}
+
+// maxRequestBody bounds a declared body in bytes.
+const maxRequestBody = 1 << 20
+
+func (c *checker) request(route string, r Request, auth bool) {
+	path := join("load.requests", route)
+	c.pattern(path, route)
+	c.headers(path+".headers", r.Headers, auth)
+	c.substitutions(path+".body", r.Body, false)
+	if r.Body != "" && r.JSON != nil {
+		c.say(fault.MAN004, path, "%s sets both body and json; one of them is sent", path)
+	}
+	if len(r.Body) > maxRequestBody || r.JSON != nil && len(*r.JSON) > maxRequestBody {
+		c.say(fault.MAN004, path, "%s: a body has 1 MiB at most", path)
+	}
+	at := path + ".expect"
+	for i, s := range r.Expect.Status {
+		if s < 200 || s > 599 {
+			c.say(fault.MAN004, index(at+".status", i), "%s.status must be from 200 to 599, not %d", at, s)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Expect.Header)) {
+		if !tokenChars(name) {
+			c.say(fault.MAN004, join(at+".header", name), "%s is not a header name", shorten(name))
+		}
+	}
+	if len(r.Expect.Header) > 64 {
+		c.say(fault.MAN004, at+".header", "%s.header names %d headers; 64 at most", at, len(r.Expect.Header))
+	}
+	for i, s := range r.Expect.BodyContains {
+		if s == "" {
+			c.say(fault.MAN004, index(at+".body_contains", i), "%s.body_contains is empty", at)
+		}
+	}
+	if r.Expect.MinBytes < 0 || r.Expect.MaxBytes < 0 || r.Expect.MaxBytes > 0 && r.Expect.MaxBytes < r.Expect.MinBytes {
+		c.say(fault.MAN004, at, "%s: min_bytes and max_bytes leave no length", at)
 	}
 }
 

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"bytes"
+	"encoding/json"
 	"math"
 	"reflect"
 	"strconv"
@@ -97,6 +99,12 @@ func (d *decoder) value(path string, n *node, v reflect.Value, s style) {
 		return
 	case *Rate:
 		d.rate(path, n, p)
+		return
+	case **JSON:
+		var b bytes.Buffer
+		d.json(path, n, &b)
+		text := JSON(b.String())
+		*p = &text
 		return
 	case *Health:
 		if n.kind == scalar {
@@ -294,6 +302,47 @@ func (d *decoder) duration(path string, n *node, out *time.Duration) {
 		}
 	}
 	d.invalid(path, n, "a duration with a unit, such as 30s, 5m or 336h")
+}
+
+// json writes a value of any shape as JSON. Keys keep their order.
+func (d *decoder) json(path string, n *node, b *bytes.Buffer) {
+	switch n.kind {
+	case null:
+		b.WriteString("null")
+	case scalar:
+		if !n.quoted && (n.text == "true" || n.text == "false" || json.Valid([]byte(n.text))) {
+			b.WriteString(n.text)
+			return
+		}
+		d.jsonText(n.text, b)
+	case sequence:
+		b.WriteByte('[')
+		for i, item := range n.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			d.json(index(path, i), item, b)
+		}
+		b.WriteByte(']')
+	default:
+		b.WriteByte('{')
+		for i, f := range n.fields {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			d.jsonText(f.key, b)
+			b.WriteByte(':')
+			d.json(join(path, f.key), f.value, b)
+		}
+		b.WriteByte('}')
+	}
+}
+
+func (d *decoder) jsonText(s string, b *bytes.Buffer) {
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // text can always be written
+	b.Truncate(b.Len() - 1)
 }
 
 func (d *decoder) rate(path string, n *node, out *Rate) {

@@ -36,7 +36,6 @@ func later() []refusal {
 		{"load.comparison", "comparing two builds"},
 		{"load.sql", "SQL workloads"},
 		{"load.gate", "the serving gate"},
-		{"load.connections", "new-connection arrivals"},
 		{"load.params.*.*.query", "values from a query on the database"},
 		{"services.*.image", "services from an image"},
 		{"services.*.dockerfile", "services from a Dockerfile"},

@@ -67,7 +67,7 @@ type Resources struct {
 
 // Target is an admitted target (SA-2). In this version only loopback URLs are admitted.
 type Target struct {
-	URL     string `yaml:"url" jsonschema:"required" jsonschema_description:"Scheme, host and port, such as http://127.0.0.1:8080; only loopback addresses are admitted in this version."`
+	URL     string `yaml:"url" jsonschema:"required" jsonschema_description:"Scheme, host and port, such as http://127.0.0.1:8080, or unix:///path/of.sock; only loopback addresses and Unix sockets are admitted in this version."`
 	MaxRate Rate   `yaml:"max_rate" jsonschema:"required" jsonschema_description:"The most requests per second that may be sent there, over all workers."`
 }
 
@@ -87,6 +87,7 @@ type Load struct {
 	Arrivals     string        `yaml:"arrivals" jsonschema:"enum=poisson,enum=even,enum=bursty,default=poisson" jsonschema_description:"The arrival process."`
 	Engine       string        `yaml:"engine" jsonschema:"enum=auto,enum=loop,enum=portable,default=auto" jsonschema_description:"What sends: the event loop (Linux), or the portable engine; auto is the loop where there is one."`
 	Precise      bool          `yaml:"precise" jsonschema:"default=false" jsonschema_description:"Whether the event loop stays awake before a due time; it costs whole cores."`
+	HTTP         string        `yaml:"http" seatrial:"text" jsonschema:"enum=auto,enum=1.1,enum=2,enum=2-prior-knowledge,enum=3,default=auto" jsonschema_description:"The version of HTTP. auto is 2 or 1.1, as the TLS handshake agrees, and 1.1 without TLS; 2 without TLS is 2-prior-knowledge."`
 	Seed         uint64        `yaml:"seed" jsonschema:"default=1" jsonschema_description:"The same seed gives the same sequence of requests."`
 
 	Timeout          time.Duration `yaml:"timeout" jsonschema:"default=10s" jsonschema_description:"Per request, from its due time."`
@@ -94,6 +95,9 @@ type Load struct {
 	TLSTimeout       time.Duration `yaml:"tls_timeout" jsonschema_description:"For the TLS handshake; default: timeout."`
 	FirstByteTimeout time.Duration `yaml:"first_byte_timeout" jsonschema_description:"For the first byte of the response; default: timeout."`
 	MaxConnections   int           `yaml:"max_connections" jsonschema:"minimum=1,maximum=1000000,default=1000" jsonschema_description:"Connections open at once."`
+
+	Connections Connections `yaml:"connections" jsonschema_description:"When connections are opened besides those that requests need, and how."`
+	TLS         TLS         `yaml:"tls" jsonschema_description:"How connections of an https target are made and proved."`
 
 	SafeRoutes   []string   `yaml:"safe_routes" jsonschema_description:"What may be sent: METHOD /path, where * is one segment and ** the rest. Every route is unsafe until it is named."`
 	UnsafeRoutes []string   `yaml:"unsafe_routes" jsonschema_description:"What is never sent, whatever safe_routes says."`
@@ -106,6 +110,51 @@ type Load struct {
 	Host    string                      `yaml:"host" jsonschema_description:"Host header; default: the target's own."`
 	Trace   float64                     `yaml:"trace" jsonschema:"minimum=0,maximum=1,default=0" jsonschema_description:"Share of requests whose traceparent is marked sampled."`
 	Params  map[string]map[string]Param `yaml:"params" jsonschema_description:"Values for placeholders, by route and placeholder."`
+
+	Requests map[string]Request `yaml:"requests" jsonschema_description:"What a route's requests carry and what its answers must be, by route."`
+}
+
+// Connections tells when connections are opened (EG-9). At most one of Share and Rate is set, and
+// neither with per_request.
+type Connections struct {
+	Reuse    string   `yaml:"reuse" jsonschema:"enum=keepalive,enum=per_request,default=keepalive" jsonschema_description:"Whether connections are kept for further requests, or each request has one of its own."`
+	Share    float64  `yaml:"share" jsonschema:"minimum=0,maximum=1,default=0" jsonschema_description:"Share of requests that are sent on a connection opened for them."`
+	Rate     Rate     `yaml:"rate" jsonschema:"default=0" jsonschema_description:"New connections per second by a schedule of their own, whatever the requests do; 0: none."`
+	Arrivals string   `yaml:"arrivals" jsonschema:"enum=poisson,enum=even,default=poisson" jsonschema_description:"The arrival process of that schedule."`
+	Resume   float64  `yaml:"resume" jsonschema:"minimum=0,maximum=1,default=1" jsonschema_description:"Share of TLS handshakes that resume a session where one is known."`
+	Streams  int      `yaml:"streams" jsonschema:"minimum=1,maximum=10000,default=100" jsonschema_description:"Requests on one connection at once, for HTTP/2 and HTTP/3; the target's own limit counts too."`
+	Bind     []string `yaml:"bind" seatrial:"one_or_many" jsonschema_description:"Local addresses that connections are opened from, in turn; default: the system's choice."`
+}
+
+// TLS tells how connections of an https target are made and proved.
+type TLS struct {
+	CA         string `yaml:"ca" jsonschema_description:"Path of a file of certificates, in PEM, that are trusted in place of the system's, relative to the manifest's folder."`
+	Cert       string `yaml:"cert" jsonschema_description:"Path of the client's own certificate, in PEM."`
+	Key        string `yaml:"key" jsonschema_description:"Path of its private key, in PEM; never stored."`
+	ServerName string `yaml:"server_name" jsonschema_description:"The name that the certificate must be for; default: that of the Host header."`
+	Insecure   bool   `yaml:"insecure" jsonschema:"default=false" jsonschema_description:"Whether any certificate is accepted; the report says so."`
+	Min        string `yaml:"min" seatrial:"text" jsonschema:"enum=1.2,enum=1.3,default=1.2" jsonschema_description:"The lowest version of TLS."`
+	Max        string `yaml:"max" seatrial:"text" jsonschema:"enum=1.2,enum=1.3,default=1.3" jsonschema_description:"The highest version of TLS."`
+}
+
+// Request tells what a route's requests carry and what its answers must be.
+type Request struct {
+	Headers map[string]string `yaml:"headers" seatrial:"text" jsonschema_description:"Headers of these requests, besides those of load.headers; ${env:NAME} is substituted."`
+	Body    string            `yaml:"body" jsonschema_description:"The body, as text; ${env:NAME} is substituted."`
+	JSON    *JSON             `yaml:"json" jsonschema_description:"The body, as any value, sent as JSON."`
+	Expect  Expect            `yaml:"expect" jsonschema_description:"What each answer must be; another one is an error, check_failed."`
+}
+
+// JSON is a value of any shape, as the JSON text that is sent.
+type JSON string
+
+// Expect tells what an answer must be.
+type Expect struct {
+	Status       []int             `yaml:"status" seatrial:"one_or_many" jsonschema_description:"The status, or a list of those that are right."`
+	Header       map[string]string `yaml:"header" seatrial:"text" jsonschema_description:"Headers with their values."`
+	BodyContains []string          `yaml:"body_contains" seatrial:"one_or_many" jsonschema_description:"Text that the body must hold as it is sent, or a list of such."`
+	MinBytes     int64             `yaml:"min_bytes" jsonschema:"minimum=0,default=0" jsonschema_description:"The least length of the body."`
+	MaxBytes     int64             `yaml:"max_bytes" jsonschema:"minimum=0,default=0" jsonschema_description:"The greatest length of the body; 0: no limit of its own."`
 }
 
 // SourceConfig tells where the source's files are. Path is one path or glob or a list of them;

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +41,8 @@ func mapper(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
 		return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`}
+	case reflect.TypeFor[JSON]():
+		return &jsonschema.Schema{}
 	case reflect.TypeFor[Rate]():
 		return &jsonschema.Schema{OneOf: []*jsonschema.Schema{
 			{Type: "number", Minimum: "0"},
@@ -86,10 +89,17 @@ func writable(p *jsonschema.Schema, f reflect.StructField) {
 	switch s := styleOf(f); {
 	case s.text && f.Type.Kind() == reflect.Map:
 		p.AdditionalProperties = anything
+	case s.text && f.Type.Kind() == reflect.String: // versions, which look like numbers
+		for _, v := range p.Enum {
+			if n, err := strconv.ParseFloat(v.(string), 64); err == nil {
+				p.Enum = append(p.Enum, n)
+			}
+		}
+		p.Type = ""
 	case s.text:
 		p.Items = anything
 	case s.oneOrMany:
-		p.OneOf = []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: p.Items}}
+		p.OneOf = []*jsonschema.Schema{{Type: p.Items.Type}, {Type: "array", Items: p.Items}}
 		p.Type, p.Items = "", nil
 	}
 }
@@ -127,7 +137,7 @@ document of at most 1 MiB and 10,000 keys.
 
 Durations carry a unit (` + "`30s`, `5m`, `336h`" + `). Rates are ` + "`500/s`, `30/m`" + ` or a bare number per second. Shares are
 numbers from 0 to 1. In ` + "`build`, `run` and `env`" + ` of a service, ` + "`${PORT}`, `${service.NAME.url}` and `${env:NAME}`" + `
-are substituted, and nothing else in ` + "`${...}`" + ` is accepted; in ` + "`load.headers`" + ` only ` + "`${env:NAME}`" + ` is.
+are substituted, and nothing else in ` + "`${...}`" + ` is accepted; in ` + "`load.headers`, `load.requests.*.headers` and `load.requests.*.body`" + ` only ` + "`${env:NAME}`" + ` is.
 
 | key | written as | default | meaning |
 |---|---|---|---|
@@ -200,6 +210,10 @@ func written(f reflect.StructField) string {
 		return "rate"
 	case t == reflect.TypeFor[Health]():
 		return "path or mapping"
+	case t == reflect.TypeFor[JSON]():
+		return "anything"
+	case styleOf(f).oneOrMany && t.Elem().Kind() == reflect.Int:
+		return "whole number or list"
 	case styleOf(f).oneOrMany:
 		return "text or list"
 	}
