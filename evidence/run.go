@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seatrial/engine"
+	"seatrial/engine/httpload"
 	"seatrial/judge"
 	"seatrial/plan"
 	"seatrial/record"
@@ -38,6 +39,8 @@ type Run struct {
 	Environment *Environment   `json:"environment,omitempty"`
 	Host        Host           `json:"host"`
 	Generator   *engine.Health `json:"generator,omitempty"`
+
+	Connections *Connections `json:"connections,omitempty"`
 
 	Account record.Account    `json:"account"` // judged arrivals
 	Warmup  record.Account    `json:"warmup_account"`
@@ -91,6 +94,33 @@ type TargetInfo struct {
 	Proof   string   `json:"proof"`
 	Kind    string   `json:"kind"` // environment or consent
 	MaxRate float64  `json:"max_rate_per_s,omitempty"`
+}
+
+// Connections is what became of connections, warm-up included.
+type Connections struct {
+	HTTP              string        `json:"http"`     // the version that was asked for
+	Insecure          bool          `json:"insecure"` // any certificate was accepted
+	Opened            uint64        `json:"opened"`
+	HTTP2             uint64        `json:"http_2"` // of those opened
+	HTTP3             uint64        `json:"http_3"`
+	FullHandshakes    uint64        `json:"tls_full_handshakes"`
+	ResumedHandshakes uint64        `json:"tls_resumed_handshakes"`
+	Resent            uint64        `json:"resent"` // requests sent again because the target had said that it never looked at them
+	Arrivals          *ConnArrivals `json:"arrivals,omitempty"`
+}
+
+// ConnArrivals is the account of the connections that came by a schedule of their own (EG-9).
+type ConnArrivals struct {
+	Process string               `json:"process"` // poisson, even
+	Rate    float64              `json:"rate_per_s"`
+	Account httpload.ConnAccount `json:"account"`
+	Connect *Latency             `json:"connect,omitempty"` // of those opened
+	TLS     *Latency             `json:"tls,omitempty"`
+}
+
+// NewConnArrivals describes them from what was planned and what was measured.
+func NewConnArrivals(p *plan.Plan, a httpload.ConnAccount, connect, shake *record.Histogram) *ConnArrivals {
+	return &ConnArrivals{Process: string(p.ConnArrivals.Kind), Rate: p.ConnArrivals.Rate, Account: a, Connect: latencyPointer(connect), TLS: latencyPointer(shake)}
 }
 
 // Environment is what was brought up.

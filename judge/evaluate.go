@@ -19,6 +19,7 @@ const (
 	GeneratorHealth     = "generator"
 	Aborted             = "abort"
 	Answers             = "answers" // that each belongs to its request
+	ConnectionErrors    = "connection_error_rate"
 )
 
 // Bounds of the generator's own health (LD-11).
@@ -30,8 +31,9 @@ const (
 
 // Case is what one run measured, in plain numbers.
 type Case struct {
-	Routes    []RouteCase
-	Generator GeneratorCase
+	Routes      []RouteCase
+	Generator   GeneratorCase
+	Connections *ConnectionCase // those by a schedule of their own; nil without any
 	// Unasked is how many connections were given up because bytes came that belong to no request.
 	Unasked uint64
 	// Abort is the error share at which the run was aborted; 0 when it was not.
@@ -60,6 +62,13 @@ type RouteCase struct {
 	At func(rank uint64) time.Duration
 }
 
+// ConnectionCase is what became of the connections that came by a schedule of their own.
+type ConnectionCase struct {
+	Opened uint64
+	Failed uint64 // time-outs included
+	Unsent uint64 // no place under the limit of connections, or the target's max_rate
+}
+
 // GeneratorCase is what the generator observed of itself.
 type GeneratorCase struct {
 	Due          uint64
@@ -79,6 +88,7 @@ func Evaluate(checks []Check, c Case) []Finding {
 			out = append(out, judgeP95(k, c))
 		case ErrorRate:
 			out = append(out, judgeErrorRate(k, c))
+			out = append(out, judgeConnections(k, c.Connections)...)
 		case ClientErrorIncrease:
 			clients = append(clients, k)
 		default:
@@ -236,6 +246,31 @@ func answered(c Case) uint64 {
 		n += r.Answered
 	}
 	return n
+}
+
+// judgeConnections holds the connections that came by a schedule of their own to the limit of errors.
+func judgeConnections(k Check, c *ConnectionCase) []Finding {
+	if c == nil {
+		return nil
+	}
+	n := c.Opened + c.Failed
+	f := Finding{Check: ConnectionErrors, Unit: "share", Limit: k.Limit, Samples: n}
+	if n > 0 {
+		f.Measured = float64(c.Failed) / float64(n)
+	}
+	f.Reason = fmt.Sprintf("%d of %d new connections failed", c.Failed, n)
+	switch {
+	case n > 0 && float64(c.Failed) > k.Limit*float64(n):
+		f.Verdict, f.Code = Fail, string(fault.LOD011)
+	case c.Opened == 0:
+		f.Code, f.Reason = string(fault.GEN003), "no new connection was opened: "+f.Reason
+	case float64(c.Unsent) > MaxShortfall*float64(n+c.Unsent):
+		f.Code = string(fault.GEN001)
+		f.Reason = fmt.Sprintf("%d of %d new connections were not opened, because max_connections or the target's max_rate held them back", c.Unsent, n+c.Unsent)
+	default:
+		f.Verdict = Pass
+	}
+	return []Finding{f}
 }
 
 // worstNamed is how many routes the reason of an error rate names.

@@ -45,6 +45,7 @@ type compiler struct {
 	plan     *Plan
 	sent     []candidate
 	problems fault.List
+	carried  map[string]*cargo // by route
 	// methods that a header of every request would turn its own method into (TR-40)
 	overrides []string
 }
@@ -62,10 +63,13 @@ func Compile(in Input) (*Plan, error) {
 	c := &compiler{in: in, m: in.Manifest, load: &in.Manifest.Load, plan: &Plan{}}
 	c.settings()
 	c.headers()
+	c.carriage()
+	c.cargoes()
 	if c.compilePolicy() {
 		c.routes()
 	}
 	c.rates()
+	c.connectionArrivals()
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
@@ -273,14 +277,18 @@ func (c *compiler) warnings() {
 			c.warn("load.params names %s, which this run does not send", name)
 		}
 	}
+	c.warnOfCargo()
 	var bodies []string
 	for _, s := range c.sent {
+		if g := c.carried[s.name()]; g != nil && len(g.body) > 0 {
+			continue
+		}
 		if s.method == "POST" || s.method == "PUT" || s.method == "PATCH" {
 			bodies = append(bodies, s.name())
 		}
 	}
 	if len(bodies) > 0 {
-		c.warn("sent without a body, because a source records none: %s", brief(bodies))
+		c.warn("sent without a body, because a source records none and load.requests gives none: %s", brief(bodies))
 	}
 }
 
@@ -296,7 +304,8 @@ func brief(names []string) string {
 // assemble makes the request sequence and the digest.
 func (c *compiler) assemble() error {
 	p := c.plan
-	p.requests = newRequests(p.Seed, c.sent, p.Open.AtLeast > 0)
+	p.requests = newRequests(p.Seed, c.sent, c.carried, p.Open.AtLeast > 0)
+	p.carriage = c.carriageDigest()
 	var err error
 	if p.arrivals, err = schedule.Count(p.Open); err != nil {
 		return fault.New(fault.CLI002, "a schedule that was checked is refused").Because(err)

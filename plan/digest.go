@@ -29,7 +29,8 @@ func (p *Plan) digest() string {
 		Host     string
 		Trace    float64
 		Abort    Abort
-	}{1, p.Seed, p.Open, p.Warmup, p.Duration, p.Smoke, p.Routes, p.Checks, p.Limits, nil, p.Host, p.Trace, p.Abort}
+		Carriage string
+	}{2, p.Seed, p.Open, p.Warmup, p.Duration, p.Smoke, p.Routes, p.Checks, p.Limits, nil, p.Host, p.Trace, p.Abort, p.carriage}
 	for i, h := range p.Headers {
 		value := h.Value
 		if p.hidden[i] {

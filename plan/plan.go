@@ -26,15 +26,23 @@ type Plan struct {
 	Trace    float64
 	Engine   httpload.Engine // what sends; changes nothing of what is sent
 	Precise  bool
-	Abort    Abort
-	Mix      Mix
-	Warnings []string // said on the terminal and in the report
-	Digest   string   // hex SHA-256 over all that decides, secrets excluded
+	HTTP     httpload.Version
+	TLS      httpload.TLS // secrets included: never written anywhere
+	// Connections is without its Arrivals: see ConnectionSchedule.
+	Connections  httpload.Connections
+	ConnArrivals schedule.Open // of connections by a schedule of their own; its rate is 0 when there is none
+	Abort        Abort
+	Mix          Mix
+	Warnings     []string // said on the terminal and in the report
+	Digest       string   // hex SHA-256 over all that decides, secrets excluded
 
 	requests *requests
 	arrivals uint64
 	hidden   []bool // by header: its value is a secret
 	secrets  []string
+	carriage string // digest of versions, connections, TLS, bodies and expectations
+	trusted  string // digest of the certificates that are trusted
+	shown    string // digest of the client's own
 }
 
 // CountsClientErrors tells whether a 4xx is an error of this run: it is in the assumed smoke of source

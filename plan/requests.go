@@ -26,6 +26,7 @@ type sender struct {
 	pick     *traffic.Mix // over paths; nil for a single one
 	template *traffic.Template
 	holes    []hole
+	cargo    cargo
 }
 
 // hole makes the value of one placeholder.
@@ -34,12 +35,16 @@ type hole struct {
 	seed uint64
 }
 
-func newRequests(seed uint64, sent []candidate, firstEach bool) *requests {
+func newRequests(seed uint64, sent []candidate, carried map[string]*cargo, firstEach bool) *requests {
 	q := &requests{}
 	weights := make([]float64, len(sent))
 	for i, s := range sent {
 		weights[i] = s.weight
-		q.routes = append(q.routes, newSender(seed, s))
+		from := newSender(seed, s)
+		if g := carried[s.name()]; g != nil {
+			from.cargo = *g
+		}
+		q.routes = append(q.routes, from)
 	}
 	q.mix = traffic.NewMix(weights, derive(seed, "mix", ""), firstEach)
 	return q
@@ -71,6 +76,7 @@ func (p *Plan) At(i uint64, r *httpload.Request) {
 	k := p.requests.mix.Route(i)
 	s := &p.requests.routes[k]
 	r.Route, r.Method, r.Refuse = k, s.method, false
+	r.Fields, r.Body, r.Expect = s.cargo.fields, s.cargo.body, s.cargo.expect
 	switch {
 	case s.pick != nil:
 		r.Target = append(r.Target[:0], s.paths[s.pick.Route(i)]...)

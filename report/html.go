@@ -277,6 +277,7 @@ func environment(run *evidence.Run) []pair {
 		add("limits", fmt.Sprintf("time-out %s, %s", figure.Duration(run.Plan.Timeout), figure.Counted(uint64(max(0, run.Plan.MaxConnections)), "connection")))
 	}
 	add("engine", run.Plan.Engine)
+	out = append(out, connections(run)...)
 	add("target", run.Target.URL)
 	add("addresses", strings.Join(run.Target.Addrs, ", "))
 	add("admitted because", run.Target.Proof)
@@ -296,6 +297,67 @@ func environment(run *evidence.Run) []pair {
 		}
 	}
 	return append(out, machine(run)...)
+}
+
+// connections is what became of connections.
+func connections(run *evidence.Run) []pair {
+	k := run.Connections
+	if k == nil {
+		return nil
+	}
+	var out []pair
+	out = append(out, pair{"HTTP", versions(k)})
+	if n := k.FullHandshakes + k.ResumedHandshakes; n > 0 {
+		out = append(out, pair{"TLS handshakes", fmt.Sprintf("%s full, %s resumed", figure.Count(k.FullHandshakes), figure.Count(k.ResumedHandshakes))})
+	}
+	if k.Insecure {
+		out = append(out, pair{"certificates", "any was accepted: nothing proves that it was the target that answered"})
+	}
+	if k.Resent > 0 {
+		out = append(out, pair{"sent again", figure.Counted(k.Resent, "request") + ", because the target had said that it never looked at them"})
+	}
+	if k.Arrivals != nil {
+		out = append(out, pair{"new connections", NewConnections(k.Arrivals)})
+	}
+	return out
+}
+
+func versions(k *evidence.Connections) string {
+	one := k.Opened - min(k.Opened, k.HTTP2+k.HTTP3)
+	var spoken []string
+	for _, v := range []struct {
+		n    uint64
+		name string
+	}{{one, "HTTP/1.1"}, {k.HTTP2, "HTTP/2"}, {k.HTTP3, "HTTP/3"}} {
+		if v.n > 0 {
+			spoken = append(spoken, fmt.Sprintf("%s on %s", v.name, figure.Counted(v.n, "connection")))
+		}
+	}
+	if len(spoken) == 0 {
+		return k.HTTP + ", on no connection"
+	}
+	return strings.Join(spoken, ", ")
+}
+
+// NewConnections tells in a sentence what became of the connections that came by their own schedule.
+func NewConnections(a *evidence.ConnArrivals) string {
+	n := a.Account
+	s := fmt.Sprintf("%s due at %s (%s): %s opened", figure.Count(n.Due), figure.Rate(a.Rate), a.Process, figure.Count(n.Opened))
+	for _, p := range []struct {
+		n    uint64
+		what string
+	}{{n.Failed, "failed"}, {n.TimedOut, "timed out"}, {n.Abandoned, "given up at the stop"}, {n.Unsent, "held back by max_connections or max_rate"}} {
+		if p.n > 0 {
+			s += fmt.Sprintf(", %s %s", figure.Count(p.n), p.what)
+		}
+	}
+	if a.Connect != nil {
+		s += fmt.Sprintf("; connect p50 %s, p99 %s", figure.Millis(a.Connect.P50), figure.Millis(a.Connect.P99))
+	}
+	if a.TLS != nil {
+		s += fmt.Sprintf("; TLS p50 %s, p99 %s", figure.Millis(a.TLS.P50), figure.Millis(a.TLS.P99))
+	}
+	return s
 }
 
 // machine is the generator's host and what it observed of itself.

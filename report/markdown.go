@@ -77,6 +77,9 @@ func mdFigures(b *strings.Builder, run *evidence.Run) {
 		figure.Rate(run.Rates.Valid), figure.Share(run.Rates.ErrorShare), figure.Millis(t.P50), figure.Millis(t.P95), figure.Millis(t.P99),
 		figure.Millis(run.SendDelayP99))
 	fmt.Fprintf(b, "Response time from the due time, over %s.\n\n", figure.Counted(t.Samples, "judged request"))
+	if k := run.Connections; k != nil && k.Arrivals != nil {
+		fmt.Fprintf(b, "New connections: %s.\n\n", mdProse(NewConnections(k.Arrivals)))
+	}
 }
 
 func mdJudged(b *strings.Builder, run *evidence.Run) {

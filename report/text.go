@@ -160,6 +160,11 @@ func (p *page) load(run *evidence.Run) {
 	if s := statusLine(run); s != "" {
 		p.wrap(2, s)
 	}
+	for _, c := range connections(run) {
+		if c.Name != "HTTP" {
+			p.wrap(2, c.Name+": "+c.Value)
+		}
+	}
 	if n := run.Warmup.Due; n > 0 {
 		p.wrap(2, figure.Counted(n, "request")+" before them were due in the warm-up, which is not judged")
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"seatrial/engine"
+	"seatrial/fault"
 	"seatrial/record"
 	"seatrial/schedule"
 )
@@ -94,6 +95,27 @@ type ConnAccount struct {
 	TimedOut  uint64 `json:"timed_out"`
 	Abandoned uint64 `json:"abandoned"` // on its way when the run was stopped
 	Unsent    uint64 `json:"unsent"`    // the limit of connections was reached, and none was idle
+}
+
+// Add adds the account of another slice.
+func (a *ConnAccount) Add(b ConnAccount) {
+	a.Due += b.Due
+	a.Opened += b.Opened
+	a.Failed += b.Failed
+	a.TimedOut += b.TimedOut
+	a.Abandoned += b.Abandoned
+	a.Unsent += b.Unsent
+}
+
+// Balanced gives GEN-002 when the account does not balance, or differs from what was intended and
+// nothing was stopped.
+func (a *ConnAccount) Balanced(intended uint64, stopped bool) error {
+	ended := a.Opened + a.Failed + a.TimedOut + a.Abandoned + a.Unsent
+	if a.Due != ended || a.Due > intended || !stopped && a.Due != intended {
+		return fault.New(fault.GEN002, "connections: of %d intended %d were due, but %d opened + %d failed + %d timed out + %d abandoned + %d unsent make %d",
+			intended, a.Due, a.Opened, a.Failed, a.TimedOut, a.Abandoned, a.Unsent, ended)
+	}
+	return nil
 }
 
 const (

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,12 +23,13 @@ import (
 
 // loadFlags are the flags that run, smoke and ci share. Each that is set overrides the manifest.
 type loadFlags struct {
-	values map[string]*string // flag name -> value
-	url    string
-	env    string
-	keep   bool
-	rev    string
-	slices int
+	values   map[string]*string // flag name -> value
+	url      string
+	env      string
+	keep     bool
+	insecure bool
+	rev      string
+	slices   int
 }
 
 // overriding maps a flag to the manifest key that it overrides, with its help.
@@ -40,6 +42,7 @@ var overriding = []struct{ flag, key, help string }{
 	{"warmup", "load.warmup", "`D`: sent before it and not judged"},
 	{"arrivals", "load.arrivals", "`KIND`: poisson, even or bursty"},
 	{"engine", "load.engine", "`NAME`: auto, loop or portable"},
+	{"http", "load.http", "`VERSION`: auto, 1.1, 2, 2-prior-knowledge or 3"},
 	{"seed", "load.seed", "`N`: seed of the schedule and of all choices"},
 	{"timeout", "load.timeout", "`D`: per request, from its due time"},
 	{"max-connections", "load.max_connections", "`N`: connections open at once"},
@@ -54,6 +57,7 @@ func (f *loadFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.url, "url", "", "send at `URL`; it must belong to an environment or be listed under targets")
 	c.Flags().StringVar(&f.env, "env", "", "send at environment `NAME`, which is up already")
 	c.Flags().StringVar(&f.rev, "revision", "", "bring revision `REV` of this repository up instead of the working tree")
+	c.Flags().BoolVar(&f.insecure, "insecure", false, "accept any certificate of the target; the report says so (overrides load.tls.insecure)")
 	c.Flags().BoolVar(&f.keep, "keep", false, "leave the environment up afterwards")
 	c.Flags().IntVar(&f.slices, "slices", 0, "workers inside this process, 0: as many as the engine wants; the sequence sent is the same for any number")
 	_ = c.Flags().MarkHidden("slices")
@@ -65,6 +69,9 @@ func (f *loadFlags) overrides(c *cobra.Command) []manifest.Override {
 		if c.Flags().Changed(o.flag) {
 			out = append(out, manifest.Override{Path: o.key, Value: *f.values[o.flag], Flag: "--" + o.flag})
 		}
+	}
+	if c.Flags().Changed("insecure") {
+		out = append(out, manifest.Override{Path: "load.tls.insecure", Value: strconv.FormatBool(f.insecure), Flag: "--insecure"})
 	}
 	return out
 }

@@ -6,11 +6,13 @@ package consent
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,13 +48,15 @@ type Ledger interface {
 // Where a name has several loopback addresses (localhost mostly has two), one connection each, without
 // a byte sent, tells which of them are served; the others are left out. Proxy settings are never read.
 func Admit(ctx context.Context, name string, t manifest.Target, r Resolver) (engine.Target, Notice, error) {
+	if path, ok := socketOf(t.URL); ok {
+		return admitSocket(name, path, t)
+	}
 	o, err := parse(t.URL)
 	if err != nil {
 		return engine.Target{}, "", refuse("the target %q is refused: %s", name, err)
 	}
 	if rate := float64(t.MaxRate); !(rate > 0) || math.IsInf(rate, 0) {
-		return engine.Target{}, "", fault.New(fault.LOD001, "the target %q has no `max_rate`, so nothing says how much it allows", name).
-			WithNext("Set `targets.%s.max_rate`, e.g. 100/s.", name)
+		return engine.Target{}, "", noRate(name)
 	}
 	addrs, err := o.resolve(ctx, r)
 	if err != nil {
@@ -66,10 +70,47 @@ func Admit(ctx context.Context, name string, t manifest.Target, r Resolver) (eng
 	return got, Forwarder, nil
 }
 
+// socketOf gives the path of a Unix socket's URL.
+func socketOf(raw string) (string, bool) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "unix" {
+		return "", false
+	}
+	return u.Path, u.Host == "" && u.RawQuery == "" && u.Fragment == ""
+}
+
+// SocketForwarder is what the path of a socket cannot tell (SA-2).
+const SocketForwarder Notice = "The target is a Unix socket that Seatrial did not bring up: a forwarder behind it cannot be excluded."
+
+// admitSocket admits a Unix socket, which is as local as a loopback address is.
+func admitSocket(name, path string, t manifest.Target) (engine.Target, Notice, error) {
+	if rate := float64(t.MaxRate); !(rate > 0) || math.IsInf(rate, 0) {
+		return engine.Target{}, "", noRate(name)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Type() != fs.ModeSocket {
+		return engine.Target{}, "", refuse("the target %q is refused: %s is not a Unix socket", name, strconv.Quote(path))
+	}
+	got, err := engine.AdmitUnix(&url.URL{Scheme: "http", Host: "localhost"}, path, float64(t.MaxRate), engine.Proof{Kind: "consent", Name: name,
+		Detail: fmt.Sprintf("listed under targets.%s, a Unix socket, at most %g requests per second", name, float64(t.MaxRate))})
+	if err != nil {
+		return engine.Target{}, "", refuse("the target %q is refused: %s", name, err).Because(err)
+	}
+	return got, SocketForwarder, nil
+}
+
+func noRate(name string) *fault.Error {
+	return fault.New(fault.LOD001, "the target %q has no `max_rate`, so nothing says how much it allows", name).
+		WithNext("Set `targets.%s.max_rate`, e.g. 100/s.", name)
+}
+
 // AdmitURL admits a URL that was given by hand (`run --url`): one whose origin a target of the
 // manifest lists, or a service of an environment in the ledger. Anything else is refused with LOD-001
 // before any name is looked up and any packet sent.
 func AdmitURL(ctx context.Context, raw string, targets map[string]manifest.Target, r Resolver, l Ledger) (engine.Target, Notice, error) {
+	if path, ok := socketOf(raw); ok {
+		return admitListedSocket(path, targets)
+	}
 	o, err := parse(raw)
 	if err != nil {
 		return engine.Target{}, "", refuse("the load target %s is refused: %s", Redact(raw), err)
@@ -87,6 +128,20 @@ func AdmitURL(ctx context.Context, raw string, targets map[string]manifest.Targe
 		}
 	}
 	return engine.Target{}, "", refuse("the load target %s is not an environment this engine created, nor a target of the manifest", o)
+}
+
+// admitListedSocket admits a socket that a target lists; of several, as the one that allows least.
+func admitListedSocket(path string, targets map[string]manifest.Target) (engine.Target, Notice, error) {
+	found := ""
+	for _, name := range slices.Sorted(maps.Keys(targets)) {
+		if p, ok := socketOf(targets[name].URL); ok && p == path && (found == "" || targets[name].MaxRate < targets[found].MaxRate) {
+			found = name
+		}
+	}
+	if found == "" {
+		return engine.Target{}, "", refuse("the load target unix://%s is not a target of the manifest", path)
+	}
+	return admitSocket(found, path, targets[found])
 }
 
 // listedAs finds the target of an origin; of several, the one that allows least.

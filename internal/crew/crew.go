@@ -19,8 +19,11 @@ type Job struct {
 	Engine   httpload.Engine          // what each worker runs
 	Config   httpload.Config          // without Schedule and Recorder
 	Schedule func() schedule.Schedule // the whole schedule, afresh for each worker
-	Record   record.Config
-	Slices   int // workers; at least 1, and no more than connections: each needs one
+	// Connections gives the whole schedule of connection arrivals, afresh for each worker; nil, or
+	// giving nil, when there are none.
+	Connections func() schedule.Schedule
+	Record      record.Config
+	Slices      int // workers; at least 1, and no more than connections: each needs one
 }
 
 // InProcess runs the slices of a job side by side in this process.
@@ -56,6 +59,11 @@ func (c *InProcess) Run(ctx context.Context) (*record.Tally, []*httpload.Result,
 	for k := range c.job.Slices {
 		cfg := c.job.Config
 		cfg.Schedule = schedule.Shard(c.job.Schedule(), k, c.job.Slices)
+		if c.job.Connections != nil {
+			if whole := c.job.Connections(); whole != nil {
+				cfg.Connections.Arrivals = schedule.Shard(whole, k, c.job.Slices)
+			}
+		}
 		cfg.Recorder = c.shards[k]
 		cfg.Epoch = c.epoch
 		cfg.Limits.MaxConnections = share(cfg.Limits.MaxConnections, k, c.job.Slices)

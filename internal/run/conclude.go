@@ -23,7 +23,11 @@ func (x *execution) judge() {
 	r.Fill(p, x.tally, x.cpu)
 	r.Generator = &x.health
 	x.bands()
-	if err := x.tally.Check(); err != nil {
+	err := x.tally.Check()
+	if err == nil {
+		err = x.arrivals.Balanced(p.ConnectionsDue(), x.stopped || x.aborted > 0 || x.lost != nil)
+	}
+	if err != nil {
 		x.cause(fault.New(fault.GEN002, "the account of requests does not balance: %v", err))
 		r.Verdict, r.Sentence = judge.Unverified, "No verdict: the account of requests does not balance."
 		return
@@ -56,6 +60,10 @@ func (x *execution) bands() {
 func (x *execution) measured() judge.Case {
 	p := x.prep.plan
 	c := judge.Case{Unasked: x.health.Unasked, ClientErrorsCount: p.CountsClientErrors(), Abort: x.aborted, AbortRate: p.Abort.Rate, AbortFor: p.Abort.For}
+	if p.ConnArrivals.Rate > 0 {
+		a := x.arrivals
+		c.Connections = &judge.ConnectionCase{Opened: a.Opened, Failed: a.Failed + a.TimedOut, Unsent: a.Unsent}
+	}
 	delay := record.NewHistogram()
 	for i := range x.tally.Routes {
 		t := &x.tally.Routes[i]
@@ -158,7 +166,7 @@ func describe(code fault.Code, fs []judge.Finding, routes int) *fault.Error {
 			break
 		}
 		name := strings.TrimSpace(f.Check + " " + f.Route)
-		if f.Check == judge.ErrorRate {
+		if f.Check == judge.ErrorRate || f.Check == judge.ConnectionErrors {
 			name += " (" + f.Reason + ")"
 		}
 		names = append(names, name)

@@ -25,20 +25,21 @@ const stopDrain = 500 * time.Millisecond
 
 // execution is one run from its evidence folder to its end.
 type execution struct {
-	cfg     Config
-	prep    *preparation
-	aim     *aim
-	store   *evidence.Store
-	run     *evidence.Run
-	tally   *record.Tally
-	health  engine.Health
-	cpu     []float64
-	aborted float64
-	stopped bool         // by an interrupt
-	lost    *fault.Error // the target was found not to be ours any more
-	ran     time.Duration
-	kinds   []fault.Kind
-	watcher watch.Watcher
+	cfg      Config
+	prep     *preparation
+	aim      *aim
+	store    *evidence.Store
+	run      *evidence.Run
+	tally    *record.Tally
+	health   engine.Health
+	arrivals httpload.ConnAccount // of connections by their own schedule
+	cpu      []float64
+	aborted  float64
+	stopped  bool         // by an interrupt
+	lost     *fault.Error // the target was found not to be ours any more
+	ran      time.Duration
+	kinds    []fault.Kind
+	watcher  watch.Watcher
 }
 
 func execute(ctx context.Context, cfg Config, prep *preparation, aim *aim) (*Result, error) {
@@ -85,7 +86,7 @@ func (x *execution) note(event string, fields map[string]any) { _ = x.store.Jour
 
 // open checks the generator's limits and writes the evidence folder, marked incomplete.
 func (x *execution) open() error {
-	if err := engine.Preflight(x.prep.plan.Limits, len(x.aim.target.Addrs())); err != nil {
+	if err := engine.Preflight(x.prep.plan.Limits, len(x.aim.target.Addrs())*max(1, len(x.prep.plan.Connections.Bind))); err != nil {
 		return err
 	}
 	redact := evidence.NewRedactor(append(x.prep.plan.Secrets(), ServiceSecrets(x.cfg.Manifest, x.cfg.Getenv)...)...)
@@ -126,7 +127,7 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	}
 	sampler := engine.StartHealth()
 	// Last of all: it sets the epoch a moment ahead, and what stands between would eat that up.
-	job := crew.New(crew.Job{Engine: p.Engine, Config: x.engineConfig(), Schedule: p.Schedule, Record: recordConfig(p), Slices: x.slices()})
+	job := crew.New(crew.Job{Engine: p.Engine, Config: x.engineConfig(), Schedule: p.Schedule, Connections: p.ConnectionSchedule, Record: recordConfig(p), Slices: x.slices()})
 	m.crew, m.start = job, job.Epoch()
 	following, done := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -211,9 +212,27 @@ func (x *execution) guard(ctx context.Context, stop context.CancelFunc) {
 // addUp puts what the workers observed of themselves into the generator's health.
 func (x *execution) addUp(results []*httpload.Result) {
 	x.health.ConnLimit = x.prep.plan.Limits.MaxConnections
+	k := &evidence.Connections{HTTP: string(x.prep.plan.HTTP)}
+	connect, shake := record.NewHistogram(), record.NewHistogram()
 	for _, r := range results {
 		r.AddTo(&x.health)
+		k.Opened += r.ConnOpened
+		k.HTTP2 += r.HTTP2
+		k.HTTP3 += r.HTTP3
+		k.FullHandshakes += r.FullShakes
+		k.ResumedHandshakes += r.Resumed
+		k.Resent += r.Resent
+		if r.Connect != nil {
+			connect.Merge(r.Connect)
+			shake.Merge(r.Shake)
+		}
+		x.arrivals.Add(r.Arrivals)
 	}
+	if p := x.prep.plan; p.ConnArrivals.Rate > 0 {
+		k.Arrivals = evidence.NewConnArrivals(p, x.arrivals, connect, shake)
+	}
+	k.Insecure = x.prep.plan.TLS.Insecure
+	x.run.Connections = k
 }
 
 // recordConfig has an exact counter at each declared latency limit.
@@ -243,6 +262,6 @@ func (x *execution) engineConfig() httpload.Config {
 	p := x.prep.plan
 	return httpload.Config{
 		Target: x.aim.target, Requests: p, Limits: p.Limits, Headers: p.Headers, Host: p.Host,
-		UserAgent: "seatrial/" + x.cfg.Version, Trace: p.Trace, Precise: p.Precise, Seed: p.Seed, StopDrain: stopDrain,
+		UserAgent: "seatrial/" + x.cfg.Version, Trace: p.Trace, Precise: p.Precise, HTTP: p.HTTP, TLS: p.TLS, Connections: p.Connections, Seed: p.Seed, StopDrain: stopDrain,
 	}
 }

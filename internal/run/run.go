@@ -64,6 +64,9 @@ func Do(ctx context.Context, cfg Config) (*Result, error) {
 	if prep.nothing != nil {
 		return inconclusive(cfg, prep)
 	}
+	if err := cfg.checkVersion(prep.plan); err != nil {
+		return nil, err
+	}
 	aim, err := takeAim(ctx, cfg, prep)
 	if err != nil {
 		return nil, err

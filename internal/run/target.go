@@ -11,11 +11,13 @@ import (
 	"strings"
 
 	"seatrial/engine"
+	"seatrial/engine/httpload"
 	"seatrial/evidence"
 	"seatrial/fault"
 	"seatrial/internal/consent"
 	"seatrial/internal/env"
 	"seatrial/internal/env/process"
+	"seatrial/plan"
 )
 
 // aim is where a run sends, and what it brought up for that.
@@ -60,7 +62,11 @@ func admitted(cfg Config, prep *preparation, t engine.Target, notice string) (*a
 		return nil, err
 	}
 	base := t.Base()
-	release, err := env.HoldTarget(cfg.Dir, base.Scheme+"://"+base.Host)
+	place := base.Scheme + "://" + base.Host
+	if path := t.Unix(); path != "" {
+		place = "unix://" + path
+	}
+	release, err := env.HoldTarget(cfg.Dir, place)
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +170,39 @@ func checkRate(t engine.Target, prep *preparation) error {
 		return fault.New(fault.LOD001, "the plan sends %.4g requests a second and the target %s admits %.4g", prep.plan.Open.Rate, t.Proof().Name, limit).
 			WithNext("Lower --rate or --scale, or raise `max_rate` of the target.")
 	}
+	if limit := t.MaxRate(); limit > 0 && prep.plan.ConnArrivals.Rate > limit {
+		return fault.New(fault.LOD001, "the plan opens %.4g connections a second and the target %s admits %.4g", prep.plan.ConnArrivals.Rate, t.Proof().Name, limit).
+			WithNext("Lower `load.connections.rate`, or raise `max_rate` of the target.")
+	}
+	return nil
+}
+
+// checkVersion refuses a version of HTTP that the target's scheme rules out, before anything is brought
+// up. Services are plain HTTP.
+func (cfg Config) checkVersion(p *plan.Plan) error {
+	raw := "http://"
+	if name, err := cfg.targetName(); cfg.URL != "" {
+		raw = cfg.URL
+	} else if t, ok := cfg.Manifest.Targets[name]; ok && err == nil {
+		raw = t.URL
+	}
+	secure := strings.HasPrefix(strings.ToLower(raw), "https://")
+	switch {
+	case secure:
+		return nil
+	case p.HTTP == httpload.HTTP2:
+		e := cfg.Manifest.Problem(fault.MAN004, "load.http", "load.http is 2, which is agreed on in a TLS handshake, and the target is not https")
+		e.Next = "Set load.http to 2-prior-knowledge, or name an https target."
+		return e
+	case p.HTTP == httpload.HTTP3:
+		e := cfg.Manifest.Problem(fault.MAN004, "load.http", "load.http is 3, which needs TLS, and the target is not https")
+		e.Next = "Name an https target, or set load.http to auto."
+		return e
+	case p.TLS.Insecure || p.TLS.RootCAs != nil || len(p.TLS.Certificates) > 0:
+		e := cfg.Manifest.Problem(fault.MAN004, "load.tls", "load.tls says how TLS is made, and the target is not https")
+		e.Next = "Name an https target, or remove load.tls."
+		return e
+	}
 	return nil
 }
 
@@ -197,6 +236,9 @@ func (a *aim) info() evidence.TargetInfo {
 	base := a.target.Base()
 	p := a.target.Proof()
 	out := evidence.TargetInfo{URL: base.String(), Kind: p.Kind, Proof: p.Detail, MaxRate: a.target.MaxRate()}
+	if path := a.target.Unix(); path != "" {
+		out.URL = "unix://" + path
+	}
 	for _, addr := range a.target.Addrs() {
 		out.Addrs = append(out.Addrs, addr.String())
 	}
