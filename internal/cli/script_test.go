@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"encoding/pem"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +50,7 @@ func TestScripts(t *testing.T) {
 			"measures": cmdMeasures,
 			"silent":   cmdSilent,
 			"serve":    cmdServe,
+			"secure":   cmdSecure,
 		},
 	})
 }
@@ -166,4 +170,28 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	go func() { _ = srv.Serve(l) }()
 	ts.Setenv(args[0], l.Addr().String())
 	ts.Defer(func() { _ = srv.Close() })
+}
+
+// cmdSecure serves the same handler over TLS with HTTP/2, with its certificate in ca.pem, and on the Unix
+// socket app.sock: secure VARIABLE. It answers what it was asked and echoes bodies.
+func cmdSecure(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: secure VARIABLE")
+	}
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Proto", r.Proto)
+		w.Header().Set("X-Type", r.Header.Get("Content-Type"))
+		_, _ = io.Copy(w, r.Body)
+	})
+	srv := httptest.NewUnstartedServer(echo)
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
+	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), cert, 0o600))
+	l, err := net.Listen("unix", ts.MkAbs("app.sock"))
+	ts.Check(err)
+	local := &http.Server{Handler: echo}
+	go func() { _ = local.Serve(l) }()
+	ts.Setenv(args[0], srv.Listener.Addr().String())
+	ts.Defer(func() { srv.Close(); _ = local.Close() })
 }
