@@ -58,7 +58,8 @@ type conn struct {
 	writeErr error
 	connect  time.Duration // of the handshake, for the first request
 	shake    time.Duration
-	leaving  bool // answered for the last time: the peer is to close first
+	leaving  bool   // answered for the last time: the peer is to close first
+	end3     func() // ends an HTTP/3 connection; nil on others
 }
 
 func newConn(p *portable, asked bool) *conn {
@@ -74,8 +75,12 @@ func (c *conn) run(w waiting) {
 	p := c.p
 	defer p.goroutines.Done()
 	defer p.after(c)
+	if p.cfg.HTTP == HTTP3 {
+		c.overQUIC(w)
+		return
+	}
 	two, o := c.open(w)
-	p.stands(c, two, o == record.Answered)
+	p.stands(two, o == record.Answered)
 	switch {
 	case !c.asked:
 		p.arrived(c, o)
@@ -427,6 +432,10 @@ func (c *conn) quit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.broken = true
+	if c.end3 != nil {
+		c.end3()
+		return
+	}
 	_ = c.nc.SetReadDeadline(past)
 }
 
@@ -469,6 +478,9 @@ func (c *conn) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = true
+	if c.end3 != nil {
+		c.end3()
+	}
 	if c.nc != nil {
 		_ = c.nc.Close()
 	}

@@ -2,6 +2,7 @@ package httpload
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -205,7 +206,7 @@ func TestOneRequestForEachConnection(t *testing.T) {
 			}
 			say(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
 			_ = c.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
-			if _, err := c.Read(buf); err == io.EOF {
+			if _, err := c.Read(buf); errors.Is(err, io.EOF) {
 				first.Add(1)
 			}
 		})
@@ -263,7 +264,7 @@ func TestWhereConnectionsComeFromAndGo(t *testing.T) {
 
 		six := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasPrefix(r.RemoteAddr, "[::1]") || !strings.HasPrefix(r.Host, "[::1]:") {
-				w.WriteHeader(500)
+				w.WriteHeader(http.StatusInternalServerError)
 			}
 		}))
 		_ = six.Listener.Close()
@@ -318,7 +319,7 @@ func echoServer(t testing.TB) *httptest.Server {
 		w.Header().Set("X-Seen", r.Header.Get("X-Own")+"/"+r.Header.Get("X-All")+"/"+r.UserAgent())
 		w.Header().Set("X-Length", fmt.Sprint(r.ContentLength))
 		if r.Header.Get("traceparent") == "" {
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 		}
 		_, _ = w.Write(b)
 	}))

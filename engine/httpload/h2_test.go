@@ -117,7 +117,6 @@ type behaviour2 struct {
 	want   record.Outcome
 	status uint16
 	resent bool
-	stray  bool
 }
 
 func behaviours2() []behaviour2 {

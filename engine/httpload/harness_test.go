@@ -229,3 +229,8 @@ func ordered(run engineFunc) engineFunc {
 		return r, err
 	}
 }
+
+// contextAfter ends by itself.
+func contextAfter(t testing.TB, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}

@@ -84,7 +84,7 @@ type portable struct {
 	mu       sync.Mutex
 	conns    map[*conn]struct{} // every open or opening connection
 	idle     []*conn            // the last one fell idle last; may hold dead ones
-	shared   []*streams         // connections that carry several requests; the last one was opened last
+	shared   []*lane            // connections that carry several requests; the last one was opened last
 	queue    queue
 	openings int // connections that do not stand yet
 	streams  int // requests that a new connection will take at once: 1 unless HTTP/2 or 3 is known to be spoken
@@ -103,7 +103,7 @@ func newPortable(cfg Config) (*portable, error) {
 		return nil, err
 	}
 	p := &portable{cfg: cfg, epoch: engine.NewEpoch(cfg.Epoch), tls: cfg.newSecurity(), two: two, where: newEndpoint(&cfg), streams: 1, conns: map[*conn]struct{}{}}
-	if cfg.HTTP == HTTP2 || cfg.HTTP == HTTP2Prior {
+	if cfg.HTTP == HTTP2 || cfg.HTTP == HTTP2Prior || cfg.HTTP == HTTP3 {
 		p.streams = cfg.Connections.Streams
 	}
 	p.out = newWriter(&p.cfg, uint64(p.epoch.Start().UnixNano()))
@@ -255,7 +255,7 @@ func (p *portable) reuse(w waiting) bool {
 }
 
 // hand gives an arrival to a connection with room for it. p.mu is held.
-func (p *portable) hand(x *streams, w waiting) {
+func (p *portable) hand(x *lane, w waiting) {
 	x.load++
 	x.used = true
 	p.goroutines.Add(1)
@@ -284,7 +284,7 @@ func (p *portable) demand() {
 }
 
 // stands notes that the opening of a connection has ended, and how.
-func (p *portable) stands(c *conn, two, ok bool) {
+func (p *portable) stands(two, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.openings--
@@ -293,8 +293,13 @@ func (p *portable) stands(c *conn, two, ok bool) {
 	}
 	p.observed.ConnOpened++
 	p.streams = 1
+	if p.cfg.HTTP == HTTP3 {
+		p.observed.HTTP3++
+	}
 	if two {
 		p.observed.HTTP2++
+	}
+	if two || p.cfg.HTTP == HTTP3 {
 		if !p.cfg.single() {
 			p.streams = p.cfg.Connections.Streams
 		}

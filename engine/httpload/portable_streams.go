@@ -9,16 +9,64 @@ import (
 	"seatrial/record"
 )
 
-// streams is an HTTP/2 connection of the portable engine: a reader, a writer, and a goroutine for each
-// request while it is handed over.
-type streams struct {
+// lane is what the portable engine knows of a connection that carries several requests at once. Its mu
+// guards all but the first two.
+type lane struct {
 	p *portable
 	c *conn
 
-	// Of the engine, under its mu:
-	load, limit int  // requests that were handed over and have not ended; the most there may be
-	used        bool // one was handed over
-	over        bool // it takes no more
+	send        func(waiting) // begins a request, or ends or gives back its arrival; its place was taken by hand
+	load, limit int           // requests that were handed over and have not ended; the most there may be
+	used        bool          // one was handed over
+	over        bool          // it takes no more
+}
+
+// takes tells whether there is room for a request. The engine's mu is held.
+func (x *lane) takes() bool {
+	return !x.over && x.load < x.limit && !(x.used && x.p.cfg.single())
+}
+
+// spent tells whether the one request that this connection was for has ended.
+func (x *lane) spent() bool {
+	x.p.mu.Lock()
+	defer x.p.mu.Unlock()
+	return x.p.cfg.single() && x.used && x.load == 0
+}
+
+// enter offers a connection that stands to what it was opened for, and to what waits.
+func (p *portable) enter(x *lane, w waiting) {
+	p.mu.Lock()
+	p.shared = append(p.shared, x)
+	if x.c.asked {
+		p.hand(x, w)
+	}
+	p.fill(x)
+	p.mu.Unlock()
+	if !x.c.asked {
+		p.evict(x.c)
+	}
+}
+
+// admitted tells whether an arrival's request may be written now; otherwise it has ended it.
+func (p *portable) admitted(w waiting, now time.Duration) bool {
+	switch {
+	case p.stopped.Load():
+		p.unsent(w.Arrival, new(Request), record.UnsentStop)
+	case now >= w.Due+p.cfg.Limits.Timeout:
+		p.overdue(w)
+	case !p.cfg.Target.Write().Allow():
+		p.rate.Add(1)
+		p.unsent(w.Arrival, new(Request), record.UnsentRate)
+	default:
+		return true
+	}
+	return false
+}
+
+// streams is an HTTP/2 connection of the portable engine: a reader, a writer, and a goroutine for each
+// request while it is handed over.
+type streams struct {
+	*lane
 
 	mu       sync.Mutex // everything below
 	m        *multiplex
@@ -31,31 +79,16 @@ type streams struct {
 }
 
 func newStreams(c *conn) *streams {
-	x := &streams{p: c.p, c: c, m: newMultiplex(c.p.two, c.p.out), connect: c.connect, shake: c.shake, kick: make(chan struct{}, 1), closed: make(chan struct{})}
-	x.limit = x.m.conn.Streams()
+	x := &streams{lane: &lane{p: c.p, c: c}, m: newMultiplex(c.p.two, c.p.out), connect: c.connect, shake: c.shake, kick: make(chan struct{}, 1), closed: make(chan struct{})}
+	x.limit, x.send = x.m.conn.Streams(), x.begin
 	return x
-}
-
-// takes tells whether there is room for a request. The engine's mu is held.
-func (x *streams) takes() bool {
-	return !x.over && x.load < x.limit && !(x.used && x.p.cfg.single())
 }
 
 // serve carries requests until the connection ends.
 func (x *streams) serve(w waiting) {
-	p := x.p
 	written := make(chan struct{})
 	go func() { defer close(written); x.write() }()
-	p.mu.Lock()
-	p.shared = append(p.shared, x)
-	if x.c.asked {
-		p.hand(x, w)
-	}
-	p.fill(x)
-	p.mu.Unlock()
-	if !x.c.asked {
-		p.evict(x.c)
-	}
+	x.p.enter(x.lane, w)
 	x.wake()
 	buf := make([]byte, lastBuffer)
 	for {
@@ -64,7 +97,7 @@ func (x *streams) serve(w waiting) {
 			break
 		}
 	}
-	p.leave(x)
+	x.p.leave(x.lane)
 	_ = x.c.nc.SetWriteDeadline(time.Now().Add(afterWriteError)) // for a last word
 	close(x.closed)
 	<-written
@@ -113,21 +146,12 @@ func (x *streams) flush(b []byte) []byte {
 	}
 }
 
-// send opens a request on the connection. Its place was taken by hand.
-func (x *streams) send(w waiting) {
+// begin opens a request on the connection.
+func (x *streams) begin(w waiting) {
 	p := x.p
 	f := &flight{}
 	p.cfg.Requests.At(w.Index, &f.req)
-	now := p.epoch.Now()
-	switch {
-	case p.stopped.Load():
-		p.unsent(w.Arrival, new(Request), record.UnsentStop)
-	case now >= w.Due+p.cfg.Limits.Timeout:
-		p.overdue(w)
-	case !p.cfg.Target.Write().Allow():
-		p.rate.Add(1)
-		p.unsent(w.Arrival, new(Request), record.UnsentRate)
-	default:
+	if now := p.epoch.Now(); p.admitted(w, now) {
 		switch err := x.open(f, w, now); {
 		case err == nil:
 			x.wake()
@@ -138,7 +162,7 @@ func (x *streams) send(w waiting) {
 			p.again(w)
 		}
 	}
-	p.ended(x, 1)
+	p.ended(x.lane, 1)
 }
 
 func (x *streams) open(f *flight, w waiting, now time.Duration) error {
@@ -187,13 +211,6 @@ func (x *streams) got(b []byte, err error) bool {
 	return open && !x.spent()
 }
 
-// spent tells whether the one request that this connection was for has ended.
-func (x *streams) spent() bool {
-	x.p.mu.Lock()
-	defer x.p.mu.Unlock()
-	return x.p.cfg.single() && x.used && x.load == 0
-}
-
 // happened acts on the events of the connection and adds the requests that have ended. x.mu is held.
 func (x *streams) happened(over []*flight, now time.Duration, cause error) []*flight {
 	for i := range x.m.events {
@@ -229,7 +246,7 @@ func (x *streams) settle(over []*flight, limit int, draining bool) {
 			p.record(&f.sample)
 		}
 	}
-	p.ended(x, len(over))
+	p.ended(x.lane, len(over))
 }
 
 // expired ends a request at its time-out.
@@ -278,7 +295,7 @@ func (p *portable) again(w waiting) {
 }
 
 // ended notes that n requests of a connection have ended.
-func (p *portable) ended(x *streams, n int) {
+func (p *portable) ended(x *lane, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x.load -= n
@@ -286,7 +303,7 @@ func (p *portable) ended(x *streams, n int) {
 }
 
 // fill gives a connection what waits. p.mu is held.
-func (p *portable) fill(x *streams) {
+func (p *portable) fill(x *lane) {
 	for x.takes() {
 		w, ok := p.first()
 		switch {
@@ -305,7 +322,7 @@ func (p *portable) fill(x *streams) {
 }
 
 // leave forgets a connection that has ended.
-func (p *portable) leave(x *streams) {
+func (p *portable) leave(x *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x.over = true

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/tls"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quic-go/quic-go/http3"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -172,7 +174,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = srv.Close() })
 }
 
-// cmdSecure serves the same handler over TLS with HTTP/2, with its certificate in ca.pem, and on the Unix
+// cmdSecure serves the same handler over TLS with HTTP/2 and over QUIC with HTTP/3, with its certificate in ca.pem, and on the Unix
 // socket app.sock: secure VARIABLE. It answers what it was asked and echoes bodies.
 func cmdSecure(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -186,6 +188,10 @@ func cmdSecure(ts *testscript.TestScript, neg bool, args []string) {
 	srv := httptest.NewUnstartedServer(echo)
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
+	socket, err := net.ListenPacket("udp", srv.Listener.Addr().String())
+	ts.Check(err)
+	three := &http3.Server{Handler: echo, TLSConfig: http3.ConfigureTLSConfig(&tls.Config{Certificates: srv.TLS.Certificates})}
+	go func() { _ = three.Serve(socket) }()
 	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
 	ts.Check(os.WriteFile(ts.MkAbs("ca.pem"), cert, 0o600))
 	l, err := net.Listen("unix", ts.MkAbs("app.sock"))
@@ -193,5 +199,5 @@ func cmdSecure(ts *testscript.TestScript, neg bool, args []string) {
 	local := &http.Server{Handler: echo}
 	go func() { _ = local.Serve(l) }()
 	ts.Setenv(args[0], srv.Listener.Addr().String())
-	ts.Defer(func() { srv.Close(); _ = local.Close() })
+	ts.Defer(func() { srv.Close(); _ = local.Close(); _ = three.Close(); _ = socket.Close() })
 }
