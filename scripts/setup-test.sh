@@ -4,11 +4,13 @@
 set -euo pipefail
 
 missing=()
-need() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
+need() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ] || missing+=("$2"); }
 need git git
 need ps procps
 need gcc gcc            # the race detector links with it
 need chromium chromium  # the report is opened in it
+need nginx nginx-light  # real servers that the engine is held against
+need haproxy haproxy
 [ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)
 
 if [ "${#missing[@]}" -eq 0 ]; then

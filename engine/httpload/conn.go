@@ -59,7 +59,21 @@ type conn struct {
 	connect  time.Duration // of the handshake, for the first request
 	shake    time.Duration
 	leaving  bool   // answered for the last time: the peer is to close first
+	below    *below // TLS; nil on others
 	end3     func() // ends an HTTP/3 connection; nil on others
+}
+
+// below is the connection below TLS. Its reader alone looks at cut.
+type below struct {
+	net.Conn
+	cut bool // the end came without the peer saying so in TLS: somebody may have cut the rest off
+}
+
+// Read implements net.Conn.
+func (b *below) Read(p []byte) (int, error) {
+	n, err := b.Conn.Read(p)
+	b.cut = b.cut || errors.Is(err, io.EOF)
+	return n, err
 }
 
 func newConn(p *portable, asked bool) *conn {
@@ -145,7 +159,7 @@ func (c *conn) open(w waiting) (two bool, o record.Outcome) {
 // dial makes the connection and the handshake; Answered means that it stands.
 func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, bool, record.Outcome) {
 	p := c.p
-	c.connect, c.shake = 0, 0
+	c.connect, c.shake, c.below = 0, 0, nil
 	if p.stopped.Load() {
 		return nil, nil, false, record.UnsentStop
 	}
@@ -165,7 +179,8 @@ func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, bool, re
 	if p.tls == nil {
 		return nc, raw, p.cfg.HTTP == HTTP2Prior, record.Answered
 	}
-	t := tls.Client(nc, p.tls.config(p.dials.Add(1)))
+	c.below = &below{Conn: nc}
+	t := tls.Client(c.below, p.tls.config(p.dials.Add(1)))
 	ctx, cancel := context.WithDeadline(p.dialer, p.epoch.At(min(deadline, connected+p.cfg.Limits.TLS)))
 	defer cancel()
 	err = t.HandshakeContext(ctx)
@@ -360,7 +375,7 @@ func (c *conn) got(n int, err error, now time.Duration) bool {
 		c.mu.Unlock()
 		return true
 	}
-	if errors.Is(err, io.EOF) && c.parser.EOF() == nil {
+	if errors.Is(err, io.EOF) && !(c.below != nil && c.below.cut) && c.parser.EOF() == nil {
 		c.end(record.Answered, now)
 		return false
 	}

@@ -502,7 +502,7 @@ func (l *loop) got(c *loopConn, n int, err error) bool {
 	switch {
 	case nothingNow(err):
 		return true
-	case errors.Is(err, io.EOF) && c.parser.EOF() == nil:
+	case errors.Is(err, io.EOF) && !(c.link != nil && c.link.cut) && c.parser.EOF() == nil:
 		l.end(c, record.Answered, now)
 	default:
 		l.end(c, l.broken(c, err), now)

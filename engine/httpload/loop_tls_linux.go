@@ -38,6 +38,7 @@ type link struct {
 	shaken bool // the loop has taken over; no lock is needed any more
 
 	over bool // the peer has closed, so that there is an end to be found
+	cut  bool // the end came without the peer saying so in TLS: somebody may have cut the rest off
 	dry  bool // the last read took all there was: the next one would give nothing
 }
 
@@ -163,6 +164,7 @@ func (k *link) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	if k.inErr != nil {
+		k.cut = true
 		return 0, k.inErr
 	}
 	if k.dry {
@@ -170,6 +172,7 @@ func (k *link) Read(p []byte) (int, error) {
 	}
 	n, err := receive(k.fd, p)
 	k.dry = err == nil && n < len(p) && !k.over
+	k.cut = k.cut || err == io.EOF //nolint:errorlint // our own, never wrapped
 	return n, err
 }
 

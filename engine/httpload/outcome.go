@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"syscall"
 
 	"seatrial/record"
@@ -39,7 +40,7 @@ func connectOutcome(err error) (record.Outcome, lack) {
 // on its way: some says that a part of the answer had arrived, unwritten that the request was not
 // taken whole.
 func brokenOutcome(err error, some, unwritten bool) record.Outcome {
-	var alert tls.AlertError
+	var remote *net.OpError
 	var header tls.RecordHeaderError
 	switch {
 	case unwritten && some:
@@ -51,7 +52,7 @@ func brokenOutcome(err error, some, unwritten bool) record.Outcome {
 			return record.EarlyClose
 		}
 		return record.Reset
-	case errors.As(err, &alert): // TLS 1.3: a refused client certificate shows after the handshake
+	case !some && errors.As(err, &remote) && remote.Op == "remote error": // an alert; in TLS 1.3 a refused client certificate shows after the handshake
 		return record.TLSFailed
 	case errors.As(err, &header):
 		return record.InvalidResponse
