@@ -3,7 +3,9 @@ package httpload
 // roles are what this test binary can be besides: see roleVariable.
 func roles() map[string]func(string) {
 	return map[string]func(string){
-		"soak-server": func(string) { soakServer() },
-		"soak-load":   soakLoad,
+		"soak-server":  func(string) { soakServer() },
+		"soak-load":    soakLoad,
+		"truth-server": truthServer,
+		"truth-load":   truthLoad,
 	}
 }
