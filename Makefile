@@ -72,7 +72,7 @@ generated: ## are those pages up to date?
 	done; echo "generated pages: up to date"
 
 bench: ## benchmarks of the hot paths, with allocations
-	go test -run '^$$' -bench . -benchmem ./traffic/... ./schedule/... ./record/... ./engine/... ./compare/...
+	go test -run '^$$' -bench . -benchmem ./traffic/... ./schedule/... ./record/... ./engine/... ./compare/... ./plan/...
 
 bench-peers: ## the engine beside the load generators that are installed; needs nginx
 	go run ./bench/peers

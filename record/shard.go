@@ -42,6 +42,13 @@ func (s *Shard) Tally() *Tally {
 	return t
 }
 
+// MergeInto adds everything that was recorded until now to t, without a copy in between.
+func (s *Shard) MergeInto(t *Tally) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.Merge(s.tally)
+}
+
 // Snapshot gives a copy of the running totals and the last few seconds, for a live view. It is cheap:
 // some tens of kilobytes are copied.
 func (s *Shard) Snapshot() Snapshot {

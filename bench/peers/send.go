@@ -24,12 +24,12 @@ const sendCommand = "send"
 // noLimit is a max_rate that holds nothing back.
 const noLimit = 1_000_000
 
-// root asks for / each time.
-type root struct{}
+// root asks for / each time, for so many routes in turn.
+type root struct{ routes uint64 }
 
 // At implements httpload.Requests.
-func (root) At(_ uint64, r *httpload.Request) {
-	r.Route, r.Method, r.Target = 0, "GET", append(r.Target[:0], '/')
+func (q root) At(i uint64, r *httpload.Request) {
+	r.Route, r.Method, r.Target = uint32(i%q.routes), "GET", append(r.Target[:0], '/')
 }
 
 // burst is due at once as a whole: with a bound on connections it is a closed loop.
@@ -53,6 +53,8 @@ type sending struct {
 	streams     int
 	fresh       float64
 	resume      float64
+	routes      int
+	times       uint64
 }
 
 // send is the child: the engine with its whole recorder, and nothing else of the program.
@@ -70,10 +72,13 @@ func send(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&s.http, "http", string(httpload.HTTP1), "version of HTTP")
 	flags.IntVar(&s.streams, "streams", 0, "requests on one connection at once")
 	flags.Float64Var(&s.fresh, "fresh", 0, "share of requests with a connection of their own")
+	flags.IntVar(&s.routes, "routes", 1, "routes that are recorded")
+	flags.Uint64Var(&s.times, "times", 1, "how many times n requests are sent")
 	flags.Float64Var(&s.resume, "resume", 0, "share of handshakes that resume a session")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	s.n *= s.times
 	target, _, err := consent.Admit(ctx, "peers", manifest.Target{URL: s.url, MaxRate: noLimit}, net.DefaultResolver)
 	if err != nil {
 		return err
@@ -82,12 +87,18 @@ func send(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r := &tally.Routes[0]
-	if r.Outcomes[record.Answered] != r.Response.Count() || r.Errors() > 0 {
-		return fmt.Errorf("%d of %d were answered, %d errors", r.Outcomes[record.Answered], r.Response.Count(), r.Errors())
+	var answered, ended, errs uint64
+	delay := record.NewHistogram()
+	for i := range tally.Routes {
+		r := &tally.Routes[i]
+		answered, ended, errs = answered+r.Outcomes[record.Answered], ended+r.Response.Count(), errs+r.Errors()
+		delay.Merge(r.SendDelay)
 	}
-	_, err = fmt.Fprintf(out, "answered %d send-delay-us %.1f %.1f %.1f\n", r.Outcomes[record.Answered], micros(r.SendDelay.Quantile(50, 100)),
-		micros(r.SendDelay.Quantile(99, 100)), micros(r.SendDelay.Quantile(999, 1000)))
+	if answered != ended || errs > 0 {
+		return fmt.Errorf("%d of %d were answered, %d errors", answered, ended, errs)
+	}
+	_, err = fmt.Fprintf(out, "answered %d send-delay-us %.1f %.1f %.1f\n", answered, micros(delay.Quantile(50, 100)),
+		micros(delay.Quantile(99, 100)), micros(delay.Quantile(999, 1000)))
 	return err
 }
 
@@ -98,7 +109,7 @@ func (s *sending) run(ctx context.Context, target engine.Target) (*record.Tally,
 	if err != nil {
 		return nil, err
 	}
-	rc := record.Config{Routes: 1, End: s.length + time.Hour}
+	rc := record.Config{Routes: s.routes, End: s.length + time.Hour}
 	epoch := time.Now().Add(10 * time.Millisecond)
 	shards := make([]*record.Shard, s.loops)
 	errs := make([]error, s.loops)
@@ -114,7 +125,7 @@ func (s *sending) run(ctx context.Context, target engine.Target) (*record.Tally,
 		}
 		shards[k] = record.NewShard(rc)
 		wg.Go(func() {
-			_, errs[k] = e.Run(ctx, httpload.Config{Target: target, Schedule: from, Requests: root{}, Recorder: shards[k], UserAgent: "seatrial/peers",
+			_, errs[k] = e.Run(ctx, httpload.Config{Target: target, Schedule: from, Requests: root{uint64(s.routes)}, Recorder: shards[k], UserAgent: "seatrial/peers",
 				HTTP: httpload.Version(s.http), Connections: httpload.Connections{Streams: s.streams, Fresh: s.fresh, Resume: s.resume}, Precise: s.precise, TLS: httpload.TLS{Insecure: true}, Epoch: epoch, Limits: engine.Limits{MaxConnections: s.connections / s.loops, Timeout: time.Hour}})
 		})
 	}
@@ -124,7 +135,7 @@ func (s *sending) run(ctx context.Context, target engine.Target) (*record.Tally,
 	}
 	tally := record.NewTally(rc)
 	for _, sh := range shards {
-		tally.Merge(sh.Tally())
+		sh.MergeInto(tally)
 	}
 	return tally, nil
 }

@@ -83,7 +83,16 @@ func tables(s *nginx) []table {
 			}},
 		}
 	}
+	loop := func(name string, args ...string) tool {
+		return self(name, append([]string{"-url", plain, "-engine", "loop"}, args...)...)
+	}
 	return []table{
+		{name: "growth", title: "Cost as connections grow, closed loop", tools: []tool{loop("64 connections"), loop("128 connections", "-c", "128"),
+			loop("256 connections", "-c", "256"), loop("512 connections", "-c", "512"), loop("1,024 connections, 100 routes", "-c", "1024", "-routes", "100")}},
+		{name: "growth", title: "Cost as routes grow, 64 connections", tools: []tool{loop("1 route"), loop("100 routes", "-routes", "100"), loop("200 routes", "-routes", "200"),
+			loop("400 routes", "-routes", "400"), loop("800 routes", "-routes", "800")}},
+		{name: "growth", title: "Cost as the run grows longer, 64 connections, 100 routes", tools: []tool{loop("once", "-routes", "100"), loop("twice", "-routes", "100", "-times", "2"),
+			loop("four times", "-routes", "100", "-times", "4")}},
 		{name: "h2", title: "HTTP/2 over TLS 1.3, 8 connections of 16 streams, closed loop", tools: []tool{
 			{name: "h2load", args: func(n uint64, _ time.Duration) []string {
 				return []string{"h2load", "-c8", "-m16", "-t1", "-n" + strconv.FormatUint(n, 10), tls}

@@ -72,7 +72,7 @@ func (c *InProcess) Run(ctx context.Context) (*record.Tally, []*httpload.Result,
 	wg.Wait()
 	tally := record.NewTally(c.job.Record)
 	for _, s := range c.shards {
-		tally.Merge(s.Tally())
+		s.MergeInto(tally)
 	}
 	return tally, results, errors.Join(errs...)
 }
