@@ -105,6 +105,8 @@ type Connections struct {
 	HTTP3             uint64        `json:"http_3"`
 	FullHandshakes    uint64        `json:"tls_full_handshakes"`
 	ResumedHandshakes uint64        `json:"tls_resumed_handshakes"`
+	Connect           *Latency      `json:"connect,omitempty"` // of those opened; over QUIC with the handshake
+	TLS               *Latency      `json:"tls_handshake,omitempty"`
 	Resent            uint64        `json:"resent"` // requests sent again because the target had said that it never looked at them
 	Arrivals          *ConnArrivals `json:"arrivals,omitempty"`
 }
@@ -114,13 +116,11 @@ type ConnArrivals struct {
 	Process string               `json:"process"` // poisson, even
 	Rate    float64              `json:"rate_per_s"`
 	Account httpload.ConnAccount `json:"account"`
-	Connect *Latency             `json:"connect,omitempty"` // of those opened
-	TLS     *Latency             `json:"tls,omitempty"`
 }
 
-// NewConnArrivals describes them from what was planned and what was measured.
-func NewConnArrivals(p *plan.Plan, a httpload.ConnAccount, connect, shake *record.Histogram) *ConnArrivals {
-	return &ConnArrivals{Process: string(p.ConnArrivals.Kind), Rate: p.ConnArrivals.Rate, Account: a, Connect: latencyPointer(connect), TLS: latencyPointer(shake)}
+// Times sets what the connections that were opened took; a histogram may be empty.
+func (k *Connections) Times(connect, shake *record.Histogram) {
+	k.Connect, k.TLS = latencyPointer(connect), latencyPointer(shake)
 }
 
 // Environment is what was brought up.

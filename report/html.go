@@ -310,6 +310,13 @@ func connections(run *evidence.Run) []pair {
 	if n := k.FullHandshakes + k.ResumedHandshakes; n > 0 {
 		out = append(out, pair{"TLS handshakes", fmt.Sprintf("%s full, %s resumed", figure.Count(k.FullHandshakes), figure.Count(k.ResumedHandshakes))})
 	}
+	if k.Connect != nil {
+		took := fmt.Sprintf("connect p50 %s, p99 %s", figure.Millis(k.Connect.P50), figure.Millis(k.Connect.P99))
+		if k.TLS != nil {
+			took += fmt.Sprintf("; TLS p50 %s, p99 %s", figure.Millis(k.TLS.P50), figure.Millis(k.TLS.P99))
+		}
+		out = append(out, pair{"opening took", took})
+	}
 	if k.Insecure {
 		out = append(out, pair{"certificates", "any was accepted: nothing proves that it was the target that answered"})
 	}
@@ -350,12 +357,6 @@ func NewConnections(a *evidence.ConnArrivals) string {
 		if p.n > 0 {
 			s += fmt.Sprintf(", %s %s", figure.Count(p.n), p.what)
 		}
-	}
-	if a.Connect != nil {
-		s += fmt.Sprintf("; connect p50 %s, p99 %s", figure.Millis(a.Connect.P50), figure.Millis(a.Connect.P99))
-	}
-	if a.TLS != nil {
-		s += fmt.Sprintf("; TLS p50 %s, p99 %s", figure.Millis(a.TLS.P50), figure.Millis(a.TLS.P99))
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seatrial/engine"
+	"seatrial/engine/httpload"
 	"seatrial/evidence"
 	"seatrial/judge"
 	"seatrial/plan"
@@ -36,6 +37,9 @@ func sample() *evidence.Run {
 			Process: "poisson", Rate: 40, Warmup: p.Warmup, Duration: p.Duration, Timeout: 10 * time.Second, MaxConnections: 1000, Engine: "portable", Checks: p.Checks},
 		Environment: &evidence.Environment{Name: "shop-4f9a", Driver: "process", Revision: "c0ffee1", Services: map[string]string{"shop": "http://127.0.0.1:41873"}, StartupMS: map[string]float64{"shop": 412}},
 		Host:        evidence.Host{OS: "linux", Arch: "amd64", Kernel: "6.1.0", CPU: "Example CPU", Cores: 2, Load1: 0.31, Steal: -1, Go: "go1.26"},
+		Connections: &evidence.Connections{HTTP: "auto", Opened: 412, HTTP2: 400, FullHandshakes: 80, ResumedHandshakes: 332, Resent: 2,
+			Connect: &evidence.Latency{Samples: 412, P50: 0.11, P99: 0.9}, TLS: &evidence.Latency{Samples: 412, P50: 1.2, P99: 4.5},
+			Arrivals: &evidence.ConnArrivals{Process: "poisson", Rate: 20, Account: httpload.ConnAccount{Due: 400, Opened: 396, Failed: 1, TimedOut: 2, Unsent: 1}}},
 		Generator: &engine.Health{CPU: 0.22, CPUPeak: 0.28, Cores: 2, LoopLagMax: 3 * time.Millisecond, LoopLagP99: 400 * time.Microsecond, ConnPeak: 31, ConnLimit: 1000,
 			ConnOpened: 40, BytesIn: 12_000_000, BytesOut: 400_000, Retransmits: -1, Unmeasured: []string{"TCP retransmits"}},
 		Traffic: &plan.Mix{Source: "otel", Rate: 40, Reached: 0.91, NotSent: []plan.Omission{{Route: "POST /orders", Share: 0.09, Reason: "not named in safe_routes"}}},

@@ -161,7 +161,7 @@ func (p *page) load(run *evidence.Run) {
 		p.wrap(2, s)
 	}
 	for _, c := range connections(run) {
-		if c.Name != "HTTP" {
+		if c.Name != "HTTP" && c.Name != "opening took" {
 			p.wrap(2, c.Name+": "+c.Value)
 		}
 	}

@@ -21,6 +21,9 @@ import (
 // sendCommand is the first argument of the child process that is Seatrial's entry in a table.
 const sendCommand = "send"
 
+// warmup is the part of an open loop that is sent first and not judged, as in every run.
+const warmup = 500 * time.Millisecond
+
 // noLimit is a max_rate that holds nothing back.
 const noLimit = 1_000_000
 
@@ -55,6 +58,7 @@ type sending struct {
 	resume      float64
 	routes      int
 	times       uint64
+	took        time.Duration // from the first due time to the last answer
 }
 
 // send is the child: the engine with its whole recorder, and nothing else of the program.
@@ -87,17 +91,17 @@ func send(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var answered, ended, errs uint64
+	answered, ended, errs := tally.Warmup.Answered, tally.Warmup.Ended(), uint64(0)
 	delay := record.NewHistogram()
 	for i := range tally.Routes {
 		r := &tally.Routes[i]
-		answered, ended, errs = answered+r.Outcomes[record.Answered], ended+r.Response.Count(), errs+r.Errors()
+		answered, ended, errs = answered+r.Outcomes[record.Answered], ended+r.Account.Ended(), errs+r.Errors()
 		delay.Merge(r.SendDelay)
 	}
 	if answered != ended || errs > 0 {
 		return fmt.Errorf("%d of %d were answered, %d errors", answered, ended, errs)
 	}
-	_, err = fmt.Fprintf(out, "answered %d send-delay-us %.1f %.1f %.1f\n", answered, micros(delay.Quantile(50, 100)),
+	_, err = fmt.Fprintf(out, "answered %d in %.6f s send-delay-us %.1f %.1f %.1f\n", answered, s.took.Seconds(), micros(delay.Quantile(50, 100)),
 		micros(delay.Quantile(99, 100)), micros(delay.Quantile(999, 1000)))
 	return err
 }
@@ -110,6 +114,9 @@ func (s *sending) run(ctx context.Context, target engine.Target) (*record.Tally,
 		return nil, err
 	}
 	rc := record.Config{Routes: s.routes, End: s.length + time.Hour}
+	if s.rate > 0 {
+		rc.Warmup = warmup
+	}
 	epoch := time.Now().Add(10 * time.Millisecond)
 	shards := make([]*record.Shard, s.loops)
 	errs := make([]error, s.loops)
@@ -130,6 +137,7 @@ func (s *sending) run(ctx context.Context, target engine.Target) (*record.Tally,
 		})
 	}
 	wg.Wait()
+	s.took = time.Since(epoch)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type tool struct {
 	name string
 	args func(want uint64, length time.Duration) []string
 	self bool // this very program
+	open bool // at a given rate
 }
 
 // table is one comparison; the first tool that is installed is what the others are divided by.
@@ -115,9 +116,9 @@ func tables(s *nginx) []table {
 		{name: "h1", title: "HTTP/1.1 keep-alive, 64 connections, closed loop", tools: closed(plain)},
 		{name: "h1-tls", title: "HTTP/1.1 keep-alive over TLS 1.3, 64 connections, closed loop", tools: closed(tls)},
 		{name: "open", title: "Open loop, 20,000 requests a second, 64 connections", open: true, tools: []tool{
-			self("seatrial (loop)", "-url", plain, "-engine", "loop", "-rate", "20000"),
-			self("seatrial (loop, precise)", "-url", plain, "-engine", "loop", "-precise", "-rate", "20000"),
-			self("seatrial (portable)", "-url", plain, "-engine", "portable", "-rate", "20000"),
+			paced("seatrial (loop)", "-url", plain, "-engine", "loop", "-rate", "20000"),
+			paced("seatrial (loop, precise)", "-url", plain, "-engine", "loop", "-precise", "-rate", "20000"),
+			paced("seatrial (portable)", "-url", plain, "-engine", "portable", "-rate", "20000"),
 			{name: "vegeta", args: func(_ uint64, d time.Duration) []string {
 				return []string{"sh", "-c", "echo GET " + plain + " | exec vegeta attack -rate=20000 -max-workers=64 -connections=64 -duration=" + seconds(d) + " -output=/dev/null"}
 			}},
@@ -138,6 +139,13 @@ func self(name string, args ...string) tool {
 	return tool{name: name, self: true, args: func(n uint64, d time.Duration) []string {
 		return append([]string{"", sendCommand, "-n", strconv.FormatUint(n, 10), "-length", d.String()}, args...)
 	}}
+}
+
+// paced is the engine at a given rate.
+func paced(name string, args ...string) tool {
+	t := self(name, args...)
+	t.open = true
+	return t
 }
 
 // shot is what one tool did in one round.
@@ -224,8 +232,12 @@ func fire(ctx context.Context, s *nginx, t tool, want uint64, length time.Durati
 	got := shot{requests: after - before - 1, took: took, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), rss: usage.Maxrss * 1024}
 	if t.self {
 		var n uint64
-		if _, err := fmt.Sscanf(text.String(), "answered %d send-delay-us %f %f %f", &n, &got.delay[0], &got.delay[1], &got.delay[2]); err != nil {
+		var sent float64
+		if _, err := fmt.Sscanf(text.String(), "answered %d in %f s send-delay-us %f %f %f", &n, &sent, &got.delay[0], &got.delay[1], &got.delay[2]); err != nil {
 			return shot{}, fmt.Errorf("%q: %w", text.String(), err)
+		}
+		if t.open {
+			got.took = time.Duration(sent * float64(time.Second))
 		}
 		if n != got.requests {
 			return shot{}, fmt.Errorf("it counts %d requests and nginx %d", n, got.requests)

@@ -253,8 +253,8 @@ type Result struct {
 	Resent         uint64 // requests sent again after a GOAWAY said that they were never looked at
 
 	Arrivals ConnAccount       // of Connections.Arrivals
-	Connect  *record.Histogram // what those took to connect; nil without any
-	Shake    *record.Histogram // and their TLS handshakes
+	Connect  *record.Histogram // what the connections that were opened took to connect; nil without any
+	Shake    *record.Histogram // and their TLS handshakes; over QUIC both are one, and stand in Connect
 }
 
 // AddTo adds the result to the health of a run; the results of all slices are added to one.

@@ -94,10 +94,10 @@ func (c *conn) run(w waiting) {
 		return
 	}
 	two, o := c.open(w)
-	p.stands(two, o == record.Answered)
+	p.stands(c, two, o == record.Answered)
 	switch {
 	case !c.asked:
-		p.arrived(c, o)
+		p.arrived(o)
 		c.connect, c.shake = 0, 0
 		if o != record.Answered {
 			return

@@ -168,9 +168,9 @@ func (r *Result) shook(s *tls.ConnectionState) {
 	}
 }
 
-// arrived counts a connection that its own schedule asked for; took are its times.
-func (r *Result) arrived(connect, shake time.Duration) {
-	r.Arrivals.Opened++
+// opened counts a connection that stands; connect and shake are its times, 0 where there was none.
+func (r *Result) opened(connect, shake time.Duration) {
+	r.ConnOpened++
 	if r.Connect == nil {
 		r.Connect, r.Shake = record.NewHistogram(), record.NewHistogram()
 	}
@@ -180,7 +180,7 @@ func (r *Result) arrived(connect, shake time.Duration) {
 	}
 }
 
-// missed counts one that did not come about.
+// missed counts one of a schedule's connections that did not come about.
 func (a *ConnAccount) missed(o record.Outcome) {
 	switch {
 	case o.TimedOut():

@@ -102,7 +102,7 @@ func TestConnectionArrivalsAgreeWithHAProxy(t *testing.T) {
 					}
 				}
 				a := r.Arrivals
-				if a.Due != 100 || a.Opened != 100 || a.Due != a.Opened+a.Failed+a.TimedOut+a.Abandoned+a.Unsent || r.Connect.Count() != 100 || r.Shake.Count() != 100 {
+				if a.Due != 100 || a.Opened != 100 || a.Due != a.Opened+a.Failed+a.TimedOut+a.Abandoned+a.Unsent || r.Connect.Count() != r.ConnOpened || r.Shake.Count() != r.ConnOpened {
 					t.Errorf("%+v", a)
 				}
 				var got map[string]int

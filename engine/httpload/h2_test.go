@@ -2,6 +2,7 @@ package httpload
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -385,6 +386,61 @@ func TestStreamsShareConnections(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestInterleavedStreams: answers whose frames come mixed, a few bytes each, are put together for the
+// requests that they belong to.
+func TestInterleavedStreams(t *testing.T) {
+	const n = 40
+	each(t, func(t *testing.T, run engineFunc) {
+		var mu sync.Mutex
+		var waiting []uint32
+		addr := framedServer(t, nil, func(f *framed, a asked) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			if waiting = append(waiting, a.stream); len(waiting) < n {
+				return true
+			}
+			left := map[uint32]string{}
+			for _, s := range waiting {
+				f.headers(s, false, ":status", "200")
+				left[s] = strings.Repeat("x", int(s)) + fmt.Sprintf("<%d>", s)
+			}
+			for len(left) > 0 {
+				for s, text := range left { // in no order
+					k := min(len(text), 3)
+					_ = f.WriteData(s, k == len(text), []byte(text[:k]))
+					if left[s] = text[k:]; left[s] == "" {
+						delete(left, s)
+					}
+				}
+			}
+			return true
+		})
+		seen := &notes{}
+		r := mustRun(t, run, Config{Target: admit(t, "http://"+addr, 0), HTTP: HTTP2Prior, Requests: byStream{t}, Schedule: every(2*time.Millisecond, n), Recorder: seen, Limits: engine.Limits{MaxConnections: 1}})
+		for _, s := range seen.sorted(t, n) {
+			if s.Outcome != record.Answered {
+				t.Errorf("%+v", s)
+			}
+		}
+		if r.ConnOpened != 1 {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// byStream expects of request i the answer to stream 2i+1, and no other.
+type byStream struct{ t testing.TB }
+
+func (b byStream) At(i uint64, r *Request) {
+	n := int64(2*i + 1)
+	text := fmt.Sprintf("<%d>", n)
+	e, err := NewExpect(Expectation{Contains: []string{text}, MinBytes: n + int64(len(text)), MaxBytes: n + int64(len(text))})
+	if err != nil {
+		b.t.Error(err)
+	}
+	r.Route, r.Method, r.Target, r.Expect = 0, "GET", append(r.Target[:0], '/'), e
 }
 
 // TestPeersLimitOfStreams: the peer's limit counts, whatever ours is.

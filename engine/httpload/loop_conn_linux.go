@@ -186,7 +186,7 @@ func waitsToBeRead(fd int) bool {
 
 // established begins what the connection was opened for.
 func (l *loop) established(c *loopConn, two bool) {
-	l.result.ConnOpened++
+	l.result.opened(c.connect, c.shook)
 	l.openings--
 	c.first.stage.remove()
 	if two {
@@ -205,7 +205,7 @@ func (l *loop) established(c *loopConn, two bool) {
 		return
 	}
 	l.unasked--
-	l.result.arrived(c.connect, c.shook)
+	l.result.Arrivals.Opened++
 	c.connect, c.shook = 0, 0
 	c.first.end.remove()
 	l.ready(c)

@@ -284,14 +284,14 @@ func (p *portable) demand() {
 }
 
 // stands notes that the opening of a connection has ended, and how.
-func (p *portable) stands(two, ok bool) {
+func (p *portable) stands(c *conn, two, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.openings--
 	if !ok {
 		return
 	}
-	p.observed.ConnOpened++
+	p.observed.opened(c.connect, c.shake)
 	p.streams = 1
 	if p.cfg.HTTP == HTTP3 {
 		p.observed.HTTP3++

@@ -39,10 +39,10 @@ func (c *conn) overQUIC(w waiting) {
 	start := p.epoch.Now()
 	q, done, o := c.dialQUIC(w.Due + p.cfg.Limits.Timeout)
 	c.connect = max(1, p.epoch.Now()-start)
-	p.stands(false, o == record.Answered)
+	p.stands(c, false, o == record.Answered)
 	switch {
 	case !c.asked:
-		p.arrived(c, o)
+		p.arrived(o)
 	case o != record.Answered:
 		c.failed(w, o)
 	}

@@ -229,8 +229,9 @@ func (x *execution) addUp(results []*httpload.Result) {
 		x.arrivals.Add(r.Arrivals)
 	}
 	if p := x.prep.plan; p.ConnArrivals.Rate > 0 {
-		k.Arrivals = evidence.NewConnArrivals(p, x.arrivals, connect, shake)
+		k.Arrivals = &evidence.ConnArrivals{Process: string(p.ConnArrivals.Kind), Rate: p.ConnArrivals.Rate, Account: x.arrivals}
 	}
+	k.Times(connect, shake)
 	k.Insecure = x.prep.plan.TLS.Insecure
 	x.run.Connections = k
 }
