@@ -3,6 +3,7 @@ package httpload
 import (
 	"bufio"
 	"context"
+	"flag"
 	"net"
 	"net/netip"
 	"net/url"
@@ -37,6 +38,8 @@ func TestMain(m *testing.M) {
 		roles()[name](arg)
 		return
 	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "6") // they wait more than they work
 	goleak.VerifyTestMain(m)
 }
 
