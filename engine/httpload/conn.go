@@ -403,20 +403,21 @@ func (c *conn) unasked(n int, err error) bool {
 // answered ends a complete response. c.mu is held and is given back.
 func (c *conn) answered(more bool, err error, now time.Duration) bool {
 	clean := !more && err == nil
-	usable := clean && !c.p.cfg.single() && c.parser.Reusable()
+	kept := c.parser.Reusable()
+	usable := clean && kept && !c.p.cfg.single()
 	if more {
 		c.p.discarded.Add(1)
 	}
 	switch {
 	case usable:
 		_ = c.nc.SetReadDeadline(time.Time{})
-	case clean:
+	case clean && !kept: // the peer has said that it will close
 		c.leaving = true
 		_ = c.nc.SetReadDeadline(time.Now().Add(leaveWait))
 	}
 	c.end(record.Answered, now)
 	if !usable {
-		return clean && (c.p.cfg.single() || !c.p.crowded())
+		return clean && !kept && (c.p.cfg.single() || !c.p.crowded())
 	}
 	// The whole request must be out before another can follow it.
 	c.writing.Lock()
@@ -459,7 +460,7 @@ func (c *conn) end(o record.Outcome, now time.Duration) {
 	s := &c.sample
 	s.Outcome, s.Done = o, max(now, s.Sent)
 	if o == record.TimedOut {
-		s.Done = max(s.Sent, s.Due+c.p.cfg.Limits.Timeout)
+		expired(s, c.p.cfg.Limits.Timeout)
 	}
 	if o == record.Answered {
 		s.Status = uint16(c.parser.Status())

@@ -192,6 +192,7 @@ func (l *loop) established(c *loopConn, two bool) {
 	if two {
 		l.result.HTTP2++
 		c.mux, c.state = newMultiplex(l.two, l.out), loopOpen
+		c.first.end.remove() // of the opening; requests have their own
 		l.streams = c.mux.conn.Streams()
 		if c.once {
 			l.streams = 1
@@ -496,7 +497,7 @@ func (l *loop) got(c *loopConn, n int, err error) bool {
 			l.replace(c)
 			return false
 		case done:
-			return l.answered(c, k < n, now)
+			return l.answered(c, k < n, err, now)
 		}
 	}
 	switch {
@@ -526,19 +527,21 @@ func (l *loop) unwanted(c *loopConn, n int, err error) bool {
 	return false
 }
 
-// answered ends a complete response; false when the connection takes no other request.
-func (l *loop) answered(c *loopConn, more bool, now time.Duration) bool {
-	clean := !more && !c.writeErr && !c.unwritten()
+// answered ends a complete response; false when the connection takes no other request. err is what the
+// last read gave beside the bytes: crypto/tls does that when an alert is right behind them, and no event
+// will tell of it again.
+func (l *loop) answered(c *loopConn, more bool, err error, now time.Duration) bool {
+	clean := !more && nothingNow(err) && !c.writeErr && !c.unwritten()
 	if more {
 		l.result.Discarded++
 	}
-	usable := clean && !c.once && c.parser.Reusable()
+	kept := c.parser.Reusable()
 	l.end(c, record.Answered, now)
 	switch {
-	case usable:
+	case clean && kept && !c.once:
 		c.state = loopReady
 		return true
-	case clean:
+	case clean && !kept: // the peer has said that it will close
 		l.leave(c)
 	default:
 		l.replace(c)
@@ -560,7 +563,7 @@ func (l *loop) finish(f *flight, o record.Outcome, now time.Duration) {
 	s := &f.sample
 	s.Outcome, s.Done = o, max(now, s.Sent)
 	if o == record.TimedOut {
-		s.Done = max(s.Sent, s.Due+l.cfg.Limits.Timeout)
+		expired(s, l.cfg.Limits.Timeout)
 	}
 	f.end.remove()
 	f.stage.remove()

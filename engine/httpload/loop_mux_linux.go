@@ -19,7 +19,6 @@ func (l *loop) launch(c *loopConn, w waiting, now time.Duration) {
 	f.begin(w, now)
 	f.sample.Connect, f.sample.TLS = c.connect, c.shook
 	c.connect, c.shook = 0, 0
-	c.first.end.remove() // that of the opening
 	if c.mux.open(f) != nil {
 		l.refuse(w.Arrival, f.req.Route, record.UnsentPolicy)
 		l.flights = append(l.flights, f)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 
 	"seatrial/record"
 )
@@ -58,5 +59,14 @@ func brokenOutcome(err error, some, unwritten bool) record.Outcome {
 		return record.InvalidResponse
 	default:
 		return record.Reset
+	}
+}
+
+// expired sets when a request that timed out was over, however late that was noticed. A first byte that
+// came behind it came too late to count.
+func expired(s *record.Sample, timeout time.Duration) {
+	s.Done = max(s.Sent, s.Due+timeout)
+	if s.FirstByte > s.Done {
+		s.FirstByte = 0
 	}
 }

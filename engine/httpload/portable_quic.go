@@ -200,7 +200,7 @@ func (x *three) end(f *flight, o record.Outcome) {
 	s := &f.sample
 	s.Outcome, s.Done = o, max(x.p.epoch.Now(), s.Sent)
 	if o == record.TimedOut {
-		s.Done = max(s.Sent, s.Due+x.p.cfg.Limits.Timeout)
+		expired(s, x.p.cfg.Limits.Timeout)
 	}
 }
 

@@ -258,7 +258,8 @@ func (x *streams) expired(f *flight) {
 		return
 	}
 	now, s := p.epoch.Now(), &f.sample
-	s.Outcome, s.Done = record.TimedOut, max(s.Sent, s.Due+p.cfg.Limits.Timeout)
+	s.Outcome = record.TimedOut
+	expired(s, p.cfg.Limits.Timeout)
 	if s.FirstByte == 0 && now < s.Due+p.cfg.Limits.Timeout {
 		s.Outcome, s.Done = record.TimedOutFirst, max(now, s.Sent)
 	}
