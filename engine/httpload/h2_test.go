@@ -394,17 +394,18 @@ func TestInterleavedStreams(t *testing.T) {
 	const n = 40
 	each(t, func(t *testing.T, run engineFunc) {
 		var mu sync.Mutex
-		var waiting []uint32
+		var waiting []asked
 		addr := framedServer(t, nil, func(f *framed, a asked) bool {
 			mu.Lock()
 			defer mu.Unlock()
-			if waiting = append(waiting, a.stream); len(waiting) < n {
+			if waiting = append(waiting, a); len(waiting) < n {
 				return true
 			}
 			left := map[uint32]string{}
-			for _, s := range waiting {
-				f.headers(s, false, ":status", "200")
-				left[s] = strings.Repeat("x", int(s)) + fmt.Sprintf("<%d>", s)
+			for _, a := range waiting {
+				f.headers(a.stream, false, ":status", "200")
+				i, _ := strconv.Atoi(a.path()[1:])
+				left[a.stream] = strings.Repeat("x", i) + fmt.Sprintf("<%d>", i)
 			}
 			for len(left) > 0 {
 				for s, text := range left { // in no order
@@ -418,7 +419,7 @@ func TestInterleavedStreams(t *testing.T) {
 			return true
 		})
 		seen := &notes{}
-		r := mustRun(t, run, Config{Target: admit(t, "http://"+addr, 0), HTTP: HTTP2Prior, Requests: byStream{t}, Schedule: every(2*time.Millisecond, n), Recorder: seen, Limits: engine.Limits{MaxConnections: 1}})
+		r := mustRun(t, run, Config{Target: admit(t, "http://"+addr, 0), HTTP: HTTP2Prior, Requests: byPath{t}, Schedule: every(2*time.Millisecond, n), Recorder: seen, Limits: engine.Limits{MaxConnections: 1}})
 		for _, s := range seen.sorted(t, n) {
 			if s.Outcome != record.Answered {
 				t.Errorf("%+v", s)
@@ -430,17 +431,17 @@ func TestInterleavedStreams(t *testing.T) {
 	})
 }
 
-// byStream expects of request i the answer to stream 2i+1, and no other.
-type byStream struct{ t testing.TB }
+// byPath asks for /i and expects the answer to that path, and no other.
+type byPath struct{ t testing.TB }
 
-func (b byStream) At(i uint64, r *Request) {
-	n := int64(2*i + 1)
-	text := fmt.Sprintf("<%d>", n)
-	e, err := NewExpect(Expectation{Contains: []string{text}, MinBytes: n + int64(len(text)), MaxBytes: n + int64(len(text))})
+func (b byPath) At(i uint64, r *Request) {
+	text := fmt.Sprintf("<%d>", i)
+	size := int64(i) + int64(len(text))
+	e, err := NewExpect(Expectation{Contains: []string{text}, MinBytes: size, MaxBytes: size})
 	if err != nil {
 		b.t.Error(err)
 	}
-	r.Route, r.Method, r.Target, r.Expect = 0, "GET", append(r.Target[:0], '/'), e
+	r.Route, r.Method, r.Target, r.Expect = 0, "GET", strconv.AppendUint(append(r.Target[:0], '/'), i, 10), e
 }
 
 // TestPeersLimitOfStreams: the peer's limit counts, whatever ours is.
