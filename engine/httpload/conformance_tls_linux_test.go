@@ -180,6 +180,9 @@ func conformTLS(t *testing.T, p pair, good tls.Certificate, b tlsBehaviour, run 
 	var mu sync.Mutex
 	n := 0
 	right := &tls.Config{Certificates: []tls.Certificate{good}, NextProtos: []string{"http/1.1"}}
+	if b.client.ServerName != "" || b.client.MinVersion != 0 { // then the good ones are not judged
+		right = b.config
+	}
 	addr := listen(t, func(c net.Conn) {
 		mu.Lock()
 		n++
@@ -205,9 +208,6 @@ func conformTLS(t *testing.T, p pair, good tls.Certificate, b tlsBehaviour, run 
 	})
 	seen := &notes{}
 	b.client.RootCAs = p.roots
-	if b.client.ServerName != "" || b.client.MinVersion != 0 { // then the good ones are not judged
-		right = b.config
-	}
 	if b.limits.Timeout == 0 {
 		b.limits.Timeout = 2 * time.Second
 	}
