@@ -24,6 +24,9 @@ import (
 // minRounds is how many rounds a ratio needs.
 const minRounds = 5
 
+// openRate is the rate of the open loops, in requests a second.
+const openRate = 20_000
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -41,6 +44,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	rounds := flags.Int("rounds", minRounds, "rounds of each table")
 	length := flags.Duration("length", 2*time.Second, "how long each tool sends in a round")
 	only := flags.String("only", "", "tables to run, separated by commas; all when empty")
+	profiles := flags.String("profile", "", "existing `folder` for a CPU profile of each of Seatrial's entries in its last round; that round then costs more")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -59,7 +63,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			continue
 		}
 		ran++
-		if err := t.measure(ctx, site, *rounds, *length, out); err != nil {
+		if err := t.measure(ctx, site, *rounds, *length, *profiles, out); err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"runtime/pprof"
 	"sync"
 	"time"
 
@@ -77,12 +79,25 @@ func send(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&s.streams, "streams", 0, "requests on one connection at once")
 	flags.Float64Var(&s.fresh, "fresh", 0, "share of requests with a connection of their own")
 	flags.IntVar(&s.routes, "routes", 1, "routes that are recorded")
-	flags.Uint64Var(&s.times, "times", 1, "how many times n requests are sent")
+	flags.Uint64Var(&s.times, "times", 1, "how many times as much is sent")
 	flags.Float64Var(&s.resume, "resume", 0, "share of handshakes that resume a session")
+	profile := flags.String("profile", "", "file for a CPU profile")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	s.n *= s.times
+	s.length *= time.Duration(s.times)
 	target, _, err := consent.Admit(ctx, "peers", manifest.Target{URL: s.url, MaxRate: noLimit}, net.DefaultResolver)
 	if err != nil {
 		return err

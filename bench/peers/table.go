@@ -92,8 +92,9 @@ func tables(s *nginx) []table {
 			loop("256 connections", "-c", "256"), loop("512 connections", "-c", "512"), loop("1,024 connections, 100 routes", "-c", "1024", "-routes", "100")}},
 		{name: "growth", title: "Cost as routes grow, 64 connections", tools: []tool{loop("1 route"), loop("100 routes", "-routes", "100"), loop("200 routes", "-routes", "200"),
 			loop("400 routes", "-routes", "400"), loop("800 routes", "-routes", "800")}},
-		{name: "growth", title: "Cost as the run grows longer, 64 connections, 100 routes", tools: []tool{loop("once", "-routes", "100"), loop("twice", "-routes", "100", "-times", "2"),
-			loop("four times", "-routes", "100", "-times", "4")}},
+		{name: "growth", title: "Cost as the run grows longer, 20,000 requests a second, 64 connections, 100 routes", tools: []tool{
+			loop("once", "-routes", "100", "-rate", "20000"), loop("twice", "-routes", "100", "-rate", "20000", "-times", "2"),
+			loop("four times", "-routes", "100", "-rate", "20000", "-times", "4")}},
 		{name: "h2", title: "HTTP/2 over TLS 1.3, 8 connections of 16 streams, closed loop", tools: []tool{
 			{name: "h2load", args: func(n uint64, _ time.Duration) []string {
 				return []string{"h2load", "-c8", "-m16", "-t1", "-n" + strconv.FormatUint(n, 10), tls}
@@ -151,6 +152,7 @@ func paced(name string, args ...string) tool {
 // shot is what one tool did in one round.
 type shot struct {
 	requests uint64
+	asked    float64 // a second, of an open loop
 	took     time.Duration
 	cpu      time.Duration
 	rss      int64 // bytes
@@ -161,7 +163,7 @@ func (s shot) perRequest() float64 { return micros(s.cpu) / float64(max(1, s.req
 func (s shot) rate() float64       { return float64(s.requests) / s.took.Seconds() }
 
 // measure runs the rounds and prints the table.
-func (t *table) measure(ctx context.Context, s *nginx, rounds int, length time.Duration, out io.Writer) error {
+func (t *table) measure(ctx context.Context, s *nginx, rounds int, length time.Duration, profiles string, out io.Writer) error {
 	var tools []tool
 	var missing []string
 	for _, tl := range t.tools {
@@ -175,7 +177,11 @@ func (t *table) measure(ctx context.Context, s *nginx, rounds int, length time.D
 	want := uint64(40_000 * length.Seconds())
 	for round := -1; round < rounds; round++ { // the first one warms up and says how many are sent in this time
 		for i, tl := range tools {
-			got, err := fire(ctx, s, tl, want, length)
+			profile := ""
+			if profiles != "" && round == rounds-1 {
+				profile = filepath.Join(profiles, t.name+" "+tl.name+".pprof")
+			}
+			got, err := fire(ctx, s, tl, want, length, profile)
 			if err != nil {
 				return fmt.Errorf("%s: %w", tl.name, err)
 			}
@@ -202,14 +208,16 @@ func installed(t tool) bool {
 }
 
 // fire runs one tool once.
-func fire(ctx context.Context, s *nginx, t tool, want uint64, length time.Duration) (shot, error) {
+func fire(ctx context.Context, s *nginx, t tool, want uint64, length time.Duration, profile string) (shot, error) {
 	args := t.args(want, length)
 	if t.self {
 		own, err := os.Executable()
 		if err != nil {
 			return shot{}, err
 		}
-		args[0] = own
+		if args[0] = own; profile != "" {
+			args = append(args, "-profile", profile)
+		}
 	}
 	before, err := s.requests()
 	if err != nil {
@@ -229,7 +237,7 @@ func fire(ctx context.Context, s *nginx, t tool, want uint64, length time.Durati
 		return shot{}, err
 	}
 	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	got := shot{requests: after - before - 1, took: took, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), rss: usage.Maxrss * 1024}
+	got := shot{requests: after - before - 1, asked: openRate, took: took, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), rss: usage.Maxrss * 1024}
 	if t.self {
 		var n uint64
 		var sent float64
@@ -237,7 +245,7 @@ func fire(ctx context.Context, s *nginx, t tool, want uint64, length time.Durati
 			return shot{}, fmt.Errorf("%q: %w", text.String(), err)
 		}
 		if t.open {
-			got.took = time.Duration(sent * float64(time.Second))
+			got.asked, got.took = float64(n)/length.Seconds(), time.Duration(sent*float64(time.Second))
 		}
 		if n != got.requests {
 			return shot{}, fmt.Errorf("it counts %d requests and nginx %d", n, got.requests)
@@ -253,7 +261,7 @@ func (t *table) print(out io.Writer, tools []tool, shots [][]shot, missing []str
 	p := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 	p("\n### %s\n\n", t.title)
 	if t.open {
-		p("| tool | achieved/s | CPU us/request | CPU ratio (range) | send delay us p50 | p99 | p99.9 | RSS MB |\n|---|---|---|---|---|---|---|---|\n")
+		p("| tool | asked/s | achieved/s | CPU us/request | CPU ratio (range) | send delay us p50 | p99 | p99.9 | RSS MB |\n|---|---|---|---|---|---|---|---|---|\n")
 	} else {
 		p("| tool | requests/s | CPU us/request | CPU ratio (range) | RSS MB |\n|---|---|---|---|---|\n")
 	}
@@ -263,7 +271,11 @@ func (t *table) print(out io.Writer, tools []tool, shots [][]shot, missing []str
 			ratios[r] = shots[i][r].perRequest() / shots[0][r].perRequest()
 		}
 		cpu := figures(shots[i], shot.perRequest)
-		p("| %s | %.0f | %.2f | %.2f (%.2f to %.2f) |", tl.name, median(figures(shots[i], shot.rate)), median(cpu), median(ratios), slices.Min(ratios), slices.Max(ratios))
+		p("| %s |", tl.name)
+		if t.open {
+			p(" %.0f |", median(figures(shots[i], func(s shot) float64 { return s.asked })))
+		}
+		p(" %.0f | %.2f | %.2f (%.2f to %.2f) |", median(figures(shots[i], shot.rate)), median(cpu), median(ratios), slices.Min(ratios), slices.Max(ratios))
 		if t.open {
 			for k := range 3 {
 				if !tl.self {
