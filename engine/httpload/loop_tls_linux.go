@@ -65,8 +65,11 @@ func (l *loop) startHandshake(c *loopConn, spoke bool, now time.Duration) {
 		}
 		l.mu.Lock()
 		l.shaken = append(l.shaken, h)
+		first := len(l.shaken) == 1
 		l.mu.Unlock()
-		l.poll.Wake()
+		if first { // otherwise the loop is about to look
+			l.poll.Wake()
+		}
 	})
 	if spoke { // before its events were meant for the handshake
 		k.arrived(l.buf, true)
