@@ -11,10 +11,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/quic-go/quic-go/http3"
@@ -31,10 +33,22 @@ func TestMain(m *testing.M) {
 	})
 }
 
+// hearHangups lets the programs that a script starts be hung up although this test itself runs under
+// nohup: what is ignored is inherited, and what is caught is not.
+func hearHangups(t *testing.T) {
+	if !signal.Ignored(syscall.SIGHUP) {
+		return
+	}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(caught) })
+}
+
 // TestScripts runs testdata/script/*.txtar over the real binary, one script for each block and each
 // error of the manifest's page and for each command.
 func TestScripts(t *testing.T) {
 	shop := chandlery(t)
+	hearHangups(t)
 	testscript.RunT(serial{t}, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
