@@ -117,6 +117,14 @@ func (c *Config) newSecurity() *security {
 	return s
 }
 
+// sign has other keys sign for the certificates.
+func (s *security) sign(with func([]tls.Certificate) []tls.Certificate) {
+	s.full.Certificates = with(s.full.Certificates)
+	if s.resuming != nil {
+		s.resuming.Certificates = s.full.Certificates
+	}
+}
+
 // classical are the key exchanges that are offered. A post-quantum one beside them, which no server of
 // the last decade but the newest takes, would cost the generator a sixth of each handshake.
 func classical() []tls.CurveID { return []tls.CurveID{tls.X25519, tls.CurveP256, tls.CurveP384} }

@@ -233,7 +233,7 @@ func (l *loop) failed(c *loopConn, o record.Outcome, now time.Duration) {
 	}
 	w := c.given
 	l.cfg.Requests.At(w.Index, &l.req)
-	s := record.Sample{Index: w.Index, Route: l.req.Route, Outcome: o, Due: w.Due, Done: max(now, w.Due), Wait: max(0, now-w.since), Connect: c.connect}
+	s := record.Sample{Index: w.Index, Route: l.req.Route, Outcome: o, Due: w.Due, Done: max(now, w.Due), Wait: max(0, now-w.since-w.held), Connect: c.connect}
 	if c.connect == 0 {
 		s.Connect = max(1, now-c.began)
 	} else {
@@ -256,9 +256,7 @@ func (l *loop) drop(c *loopConn) {
 	if c.state == loopDialling || c.state == loopShaking {
 		l.openings--
 	}
-	if c.link != nil {
-		c.link.fail()
-	}
+	l.endHandshake(c.link)
 	if c.fd >= 0 {
 		_ = unix.Close(c.fd)
 	}

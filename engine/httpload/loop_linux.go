@@ -53,7 +53,7 @@ func Loop(ctx context.Context, cfg Config) (*Result, error) {
 	free()
 	close(stopped)
 	<-watch
-	l.shaking.Wait()
+	l.signing.Wait()
 	l.poll.close()
 	return &l.result, nil
 }
@@ -61,7 +61,7 @@ func Loop(ctx context.Context, cfg Config) (*Result, error) {
 // ErrLoopHTTP3 says that the event loop does not speak HTTP/3.
 var ErrLoopHTTP3 = errors.New("httpload: HTTP/3 is sent by the portable engine")
 
-// loop is one running engine. Everything belongs to its one goroutine but the handshakes.
+// loop is one running engine. Everything belongs to its one goroutine but signatures.
 type loop struct {
 	cfg   Config
 	epoch engine.Epoch
@@ -104,10 +104,14 @@ type loop struct {
 	buf    []byte
 	result Result
 
+	shaking  []handshake // that can go on
+	shakers  []*shaker   // free ones
+	stepping *loopConn   // whose handshake is at work
+
 	halt    atomic.Bool // stop as soon as possible
-	shaking sync.WaitGroup
+	signing sync.WaitGroup
 	mu      sync.Mutex
-	shaken  []*handshake // ended, not yet taken over
+	signed  []handshake // whose signature is made
 }
 
 // batchSize is how many samples are handed to the recorder together, and flushEvery how long one may
@@ -136,6 +140,9 @@ func newLoop(cfg Config) (*loop, error) {
 		conns: make([]*loopConn, 1), buf: make([]byte, lastBuffer), batch: make([]record.Sample, 0, batchSize)}
 	if cfg.HTTP == HTTP2 || cfg.HTTP == HTTP2Prior {
 		l.streams = cfg.Connections.Streams
+	}
+	if l.tls != nil {
+		l.tls.sign(l.signBeside)
 	}
 	l.out = newWriter(&l.cfg, uint64(l.epoch.Start().UnixNano()))
 	l.next, l.more = cfg.Schedule.Next()
@@ -169,19 +176,23 @@ func (l *loop) run() {
 		} else if l.cfg.Precise {
 			wait = 0
 		}
-		if len(l.late) > 0 || len(l.dirty) > 0 {
+		if len(l.late) > 0 || len(l.dirty) > 0 || len(l.shaking) > 0 {
 			wait = 0
 		}
 		for _, e := range l.poll.wait(wait) {
 			l.handle(e)
 		}
 		l.readLate()
+		l.shakeOne()
 	}
 	l.flush(0, true)
 	for _, c := range l.conns {
 		if c != nil {
 			l.drop(c)
 		}
+	}
+	for _, s := range l.shakers {
+		s.stop()
 	}
 }
 
@@ -482,7 +493,7 @@ func (l *loop) readLate() {
 func (l *loop) handle(e unix.EpollEvent) {
 	if e.Fd == 0 { // slot 0 is the wake-up
 		l.poll.awake()
-		l.takeOver()
+		l.haveSigned()
 		return
 	}
 	c := l.conns[e.Fd]
@@ -495,7 +506,8 @@ func (l *loop) handle(e unix.EpollEvent) {
 			l.dialled(c, e.Events&unix.EPOLLIN != 0 || over(e.Events))
 		}
 	case loopShaking:
-		c.link.arrived(l.buf, over(e.Events))
+		c.link.over, c.link.dry = c.link.over || over(e.Events), false
+		l.goesOn(c, l.epoch.Now())
 	case loopLeaving:
 		if over(e.Events) || gone(c.fd, l.buf) {
 			l.replace(c)

@@ -34,7 +34,7 @@ func (f *flight) begin(w waiting, now time.Duration) {
 	f.w = w
 	f.sample = record.Sample{Index: w.Index, Route: f.req.Route, Due: w.Due}
 	if !w.found {
-		f.sample.Wait = max(0, now-w.since)
+		f.sample.Wait = max(0, now-w.since-w.held)
 	}
 	f.check.reset(f.req.Expect)
 }

@@ -130,8 +130,9 @@ func (p *portable) nextAddr() (network, addr string, from net.Addr) {
 type waiting struct {
 	schedule.Arrival
 	since  time.Duration
-	found  bool // a connection was idle: no wait
-	fresh  bool // it is to be sent on a connection of its own
+	held   time.Duration // of the time since then: what the generator's own work took from it
+	found  bool          // a connection was idle: no wait
+	fresh  bool          // it is to be sent on a connection of its own
 	resent uint8
 }
 
