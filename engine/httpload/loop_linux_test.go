@@ -1,10 +1,17 @@
 package httpload
 
 import (
+	"crypto"
+	"crypto/tls"
+	"io"
+	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -184,4 +191,64 @@ func BenchmarkLoop(b *testing.B) {
 	b.ReportAllocs()
 	mustRun(b, Loop, Config{Target: admit(b, "http://"+addr, 0), Requests: lines{"GET /"}, Recorder: discard{}, Schedule: every(0, b.N),
 		Limits: engine.Limits{MaxConnections: 64, Timeout: time.Hour}})
+}
+
+// tells is a Recorder that calls back.
+type tells struct {
+	*notes
+	got func(record.Sample)
+}
+
+func (r tells) Add(s *record.Sample) {
+	r.notes.Add(s)
+	r.got(*s)
+}
+
+// gated is a private key whose first signature waits until the gate is open.
+type gated struct {
+	crypto.Signer
+	first *atomic.Bool
+	gate  chan struct{}
+}
+
+func (g gated) Sign(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	if g.first.CompareAndSwap(false, true) {
+		<-g.gate
+	}
+	return g.Signer.Sign(random, digest, opts)
+}
+
+// TestSlowSignature: while a signature is being made for one connection the others go on, and one whose
+// time is over meanwhile is given up.
+func TestSlowSignature(t *testing.T) {
+	cert := selfSigned(t, "127.0.0.1", time.Hour)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAnyClientCert}
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	for _, c := range []struct {
+		limit time.Duration
+		open  record.Outcome // the first request that ends like this opens the gate
+		want  map[record.Outcome]int
+	}{
+		{10 * time.Second, record.Answered, map[record.Outcome]int{record.Answered: 5}},
+		{300 * time.Millisecond, record.TimedOutConnect, map[record.Outcome]int{record.Answered: 4, record.TimedOutConnect: 1}},
+	} {
+		own, gate, once := cert, make(chan struct{}), sync.Once{}
+		own.PrivateKey = gated{cert.PrivateKey.(crypto.Signer), &atomic.Bool{}, gate}
+		seen := tells{&notes{}, func(s record.Sample) {
+			if s.Outcome == c.open {
+				once.Do(func() { close(gate) })
+			}
+		}}
+		mustRun(t, Loop, Config{Target: admit(t, srv.URL, 0), TLS: TLS{Insecure: true, Certificates: []tls.Certificate{own}}, Requests: lines{"GET /"}, Recorder: seen,
+			Schedule: every(2*time.Millisecond, 5), Connections: Connections{Fresh: 1}, Limits: engine.Limits{TLS: c.limit, Timeout: 20 * time.Second}})
+		got := map[record.Outcome]int{}
+		for _, s := range seen.sorted(t, 5) {
+			got[s.Outcome]++
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("with a limit of %s: %v, want %v", c.limit, got, c.want)
+		}
+	}
 }
