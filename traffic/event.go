@@ -16,6 +16,22 @@ type Event struct {
 	Duration     time.Duration // negative when unknown
 	RequestSize  int64         // bytes; negative when unknown
 	ResponseSize int64         // bytes; negative when unknown
+
+	// What follows is given only by a source that was asked for it, for a replay; a profile has no use
+	// for it and must not come near it (TR-20).
+
+	Query  []byte // of the target, as recorded, without the question mark; nil when none
+	Client []byte // what tells clients apart: an address as a rule; nil when unknown. It is hashed at once and never written
+}
+
+// OwnReason is the key of Skips.Reasons under which a source counts requests that Seatrial itself sent:
+// they are no traffic of production's.
+const OwnReason = "sent by Seatrial"
+
+// IsOwn tells by its User-Agent whether a request was sent by Seatrial.
+func IsOwn(agent []byte) bool {
+	const own = "seatrial/"
+	return len(agent) >= len(own) && string(agent[:len(own)]) == own
 }
 
 // Source yields events from one or more inputs in constant memory.
