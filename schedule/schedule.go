@@ -4,7 +4,10 @@
 // and none can be fused with another.
 package schedule
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Arrival is one intended request.
 type Arrival struct {
@@ -12,9 +15,16 @@ type Arrival struct {
 	Due   time.Duration // offset from the run's epoch; never falls as Index grows
 }
 
+// Later is the index of an arrival that is none: a schedule that is fed while it runs does not know its
+// next arrival yet, and is to be asked again after LaterWait.
+const Later = math.MaxUint64
+
+// LaterWait is how long one that asks such a schedule again waits between two times.
+const LaterWait = time.Millisecond
+
 // Schedule yields arrivals in order of Due.
 type Schedule interface {
-	// Next gives the next arrival; false at the end. It does not allocate.
+	// Next gives the next arrival; false at the end. It does not allocate and does not wait: see Later.
 	Next() (Arrival, bool)
 }
 

@@ -60,6 +60,17 @@ func (n *notes) Add(s *record.Sample) {
 	n.mu.Unlock()
 }
 
+// tells is a Recorder that calls back.
+type tells struct {
+	*notes
+	got func(record.Sample)
+}
+
+func (r tells) Add(s *record.Sample) {
+	r.notes.Add(s)
+	r.got(*s)
+}
+
 // sorted checks that each of the arrivals has exactly one sample, and gives them in order.
 func (n *notes) sorted(t *testing.T, arrivals int) []record.Sample {
 	t.Helper()

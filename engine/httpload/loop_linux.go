@@ -145,7 +145,7 @@ func newLoop(cfg Config) (*loop, error) {
 		l.tls.sign(l.signBeside)
 	}
 	l.out = newWriter(&l.cfg, uint64(l.epoch.Start().UnixNano()))
-	l.next, l.more = cfg.Schedule.Next()
+	l.draw(0)
 	if cfg.Connections.Arrivals != nil {
 		l.coming, l.comes = cfg.Connections.Arrivals.Next()
 	}
@@ -209,18 +209,23 @@ func (l *loop) release(now time.Duration) bool {
 			return false
 		case n == releaseBatch:
 			return true
+		case a.Index == schedule.Later:
+			l.draw(now)
+			continue
 		}
-		l.count()
+		l.result.Released++
+		l.pending++
+		l.draw(now)
 		l.hand(a)
 	}
 	return false
 }
 
-// count takes the next arrival off the schedule.
-func (l *loop) count() {
-	l.result.Released++
-	l.pending++
-	l.next, l.more = l.cfg.Schedule.Next()
+// draw takes the next arrival off the schedule.
+func (l *loop) draw(now time.Duration) {
+	if l.next, l.more = l.cfg.Schedule.Next(); l.next.Index == schedule.Later {
+		l.next.Due = now + schedule.LaterWait
+	}
 }
 
 // hand gives an arrival that is due to an idle connection, a new one, or the queue.

@@ -193,17 +193,6 @@ func BenchmarkLoop(b *testing.B) {
 		Limits: engine.Limits{MaxConnections: 64, Timeout: time.Hour}})
 }
 
-// tells is a Recorder that calls back.
-type tells struct {
-	*notes
-	got func(record.Sample)
-}
-
-func (r tells) Add(s *record.Sample) {
-	r.notes.Add(s)
-	r.got(*s)
-}
-
 // gated is a private key whose first signature waits until the gate is open.
 type gated struct {
 	crypto.Signer

@@ -190,6 +190,13 @@ func (p *portable) dispatch(ctx context.Context) {
 			p.halt()
 			return
 		}
+		if a.Index == schedule.Later {
+			if !w.Until(ctx, p.epoch.Now()+schedule.LaterWait) {
+				p.halt()
+				return
+			}
+			continue
+		}
 		p.released.Add(1)
 		p.pending.Add(1)
 		p.release(a, &r)

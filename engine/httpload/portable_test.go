@@ -24,6 +24,7 @@ import (
 
 	"seatrial/engine"
 	"seatrial/record"
+	"seatrial/schedule"
 )
 
 func mustRun(t testing.TB, run engineFunc, cfg Config) *Result {
@@ -663,6 +664,59 @@ func TestClosedBeforeTheRequest(t *testing.T) {
 		mustRun(t, run, Config{Target: admit(t, "http://"+addr, 0), Requests: lines{"GET /"}, Recorder: seen, Schedule: every(10*time.Millisecond, 10)})
 		for _, s := range seen.sorted(t, 10) {
 			if s.Outcome != record.Reset {
+				t.Errorf("%+v", s)
+			}
+		}
+	})
+}
+
+// fed is a schedule that does not know its arrivals before they are given.
+type fed struct {
+	given chan schedule.Arrival // closed at the end
+	asked atomic.Int64
+}
+
+func (f *fed) Next() (schedule.Arrival, bool) {
+	f.asked.Add(1)
+	select {
+	case a, ok := <-f.given:
+		return a, ok
+	default:
+		return schedule.Arrival{Index: schedule.Later}, true
+	}
+}
+
+// TestScheduleFedWhileItRuns: a schedule that knows nothing for a while holds up neither what is on its way
+// nor a stop, and nothing is sent in its name.
+func TestScheduleFedWhileItRuns(t *testing.T) {
+	each(t, func(t *testing.T, run engineFunc) {
+		addr := rawServer(t, func(c net.Conn, _ string) bool { return say(c, fine) })
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		f := &fed{given: make(chan schedule.Arrival, 1)}
+		told := make(chan struct{}, 3)
+		seen := tells{&notes{}, func(record.Sample) { told <- struct{}{} }}
+		done := make(chan *Result, 1)
+		go func() {
+			r, err := run(ctx, Config{Target: admit(t, "http://"+addr, 0), Requests: lines{"GET /"}, Recorder: seen, Schedule: f})
+			if err != nil {
+				t.Error(err)
+			}
+			done <- r
+		}()
+		for i := range 3 { // each is answered before the next is known
+			f.given <- schedule.Arrival{Index: uint64(i)}
+			<-told
+		}
+		for now := f.asked.Load(); f.asked.Load() < now+3; {
+			runtime.Gosched()
+		}
+		cancel()
+		if r := <-done; r == nil || r.Released != 3 {
+			t.Errorf("%+v", r)
+		}
+		for _, s := range seen.sorted(t, 3) {
+			if s.Outcome != record.Answered {
 				t.Errorf("%+v", s)
 			}
 		}
