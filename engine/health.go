@@ -13,7 +13,7 @@ const (
 	maxCPU   = 4096 // seconds of the series; then two seconds are merged into one, and so on
 	lagBins  = 1024 // of lagBin each; more is in the last one and in the maximum
 	lagBin   = 100 * time.Microsecond
-	standing = 2 * time.Second // a timer this late means that the machine or the process stood still
+	standing = 250 * time.Millisecond // a timer this late means that the machine or the process stood still
 )
 
 // HealthSampler watches the generator while it sends (LD-11).

@@ -66,7 +66,7 @@ func (run *Run) offered(t *record.Tally) uint64 {
 }
 
 // serverAndClient counts the answers that are errors of this run: 5xx, and 4xx where the plan counts them (LD-5).
-func serverAndClient(p *plan.Plan, status *[6]uint64) uint64 {
+func serverAndClient(p *plan.Plan, status *[record.StatusClasses]uint64) uint64 {
 	if p.CountsClientErrors() {
 		return status[4] + status[5]
 	}
@@ -95,7 +95,7 @@ const (
 	Class4xx = "http_4xx" // where the plan counts them
 )
 
-func errorsByClass(p *plan.Plan, outcomes *[record.NumOutcomes]uint64, status *[6]uint64) map[string]uint64 {
+func errorsByClass(p *plan.Plan, outcomes *[record.NumOutcomes]uint64, status *[record.StatusClasses]uint64) map[string]uint64 {
 	out := map[string]uint64{}
 	for o, n := range outcomes {
 		if n > 0 && record.Outcome(o).Error() {
@@ -111,8 +111,8 @@ func errorsByClass(p *plan.Plan, outcomes *[record.NumOutcomes]uint64, status *[
 	return out
 }
 
-func byStatus(status *[6]uint64) map[string]uint64 {
-	names := [6]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx"}
+func byStatus(status *[record.StatusClasses]uint64) map[string]uint64 {
+	names := [record.StatusClasses]string{"other", "1xx", "2xx", "3xx", "4xx", "5xx", "expected 4xx or 5xx"}
 	out := map[string]uint64{}
 	for i, n := range status {
 		if n > 0 {

@@ -98,20 +98,24 @@ type TargetInfo struct {
 
 // Connections is what became of connections, warm-up included.
 type Connections struct {
-	HTTP              string        `json:"http"`     // the version that was asked for
-	Insecure          bool          `json:"insecure"` // any certificate was accepted
-	Opened            uint64        `json:"opened"`
-	HTTP2             uint64        `json:"http_2"` // of those opened
-	HTTP3             uint64        `json:"http_3"`
-	FullHandshakes    uint64        `json:"tls_full_handshakes"`
-	ResumedHandshakes uint64        `json:"tls_resumed_handshakes"`
-	Connect           *Latency      `json:"connect,omitempty"` // of those opened; over QUIC with the handshake
-	TLS               *Latency      `json:"tls_handshake,omitempty"`
-	Resent            uint64        `json:"resent"` // requests sent again because the target had said that it never looked at them
-	Arrivals          *ConnArrivals `json:"arrivals,omitempty"`
+	HTTP              string            `json:"http"`     // the version that was asked for
+	Insecure          bool              `json:"insecure"` // any certificate was accepted
+	Opened            uint64            `json:"opened"`
+	Failed            uint64            `json:"failed"` // did not come about; not among those opened
+	HTTP1             uint64            `json:"http_1"` // of those opened
+	HTTP2             uint64            `json:"http_2"` // on which the target spoke it
+	HTTP3             uint64            `json:"http_3"`
+	FullHandshakes    uint64            `json:"tls_full_handshakes"`
+	ResumedHandshakes uint64            `json:"tls_resumed_handshakes"`
+	Connect           *Latency          `json:"connect,omitempty"` // of those opened; over QUIC with the handshake
+	TLS               *Latency          `json:"tls_handshake,omitempty"`
+	Resent            uint64            `json:"resent"` // requests sent again because the target had said that it never looked at them
+	Arrivals          *ConnArrivals     `json:"arrivals,omitempty"`
+	Why               map[string]uint64 `json:"failures,omitempty"` // in words: of connections that did not come about, and of answers that did not arrive whole
 }
 
-// ConnArrivals is the account of the connections that came by a schedule of their own (EG-9).
+// ConnArrivals is the account of the connections that came by a schedule of their own behind the warm-up
+// (EG-9).
 type ConnArrivals struct {
 	Process string               `json:"process"` // poisson, even
 	Rate    float64              `json:"rate_per_s"`

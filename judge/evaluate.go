@@ -20,6 +20,7 @@ const (
 	Aborted             = "abort"
 	Answers             = "answers" // that each belongs to its request
 	ConnectionErrors    = "connection_error_rate"
+	Expectation         = "expect" // that a declared expectation was looked at; what breaks it is an error
 )
 
 // Bounds of the generator's own health (LD-11).
@@ -89,6 +90,8 @@ func Evaluate(checks []Check, c Case) []Finding {
 		case ErrorRate:
 			out = append(out, judgeErrorRate(k, c))
 			out = append(out, judgeConnections(k, c.Connections)...)
+		case Expectation:
+			out = append(out, judgeExpectation(k, c)...)
 		case ClientErrorIncrease:
 			clients = append(clients, k)
 		default:
@@ -105,6 +108,21 @@ func Evaluate(checks []Check, c Case) []Finding {
 			Reason: fmt.Sprintf("aborted: the error rate was over %s for %s, and %s at the end", percent(c.AbortRate), c.AbortFor, percent(c.Abort))})
 	}
 	return out
+}
+
+// judgeExpectation says when no answer was held against what the manifest expects of a route: a check
+// without data does not pass.
+func judgeExpectation(k Check, c Case) []Finding {
+	f := Finding{Check: Expectation, Route: k.RouteName, Unit: "share", Code: string(fault.GEN003)}
+	switch {
+	case k.Route < 0:
+		f.Reason = "load.requests expects something of this route's answers, and this run does not send it"
+	case c.Routes[k.Route].Responses == 0:
+		f.Reason = "load.requests expects something of this route's answers, and there was none to look at"
+	default:
+		return nil // what broke it is in the error rate
+	}
+	return []Finding{f}
 }
 
 // Overall is the run's verdict: any fail, then any unverified, then pass. The generator's check can

@@ -323,8 +323,12 @@ func (c *checker) load(l *Load) {
 	c.connections(&l.Connections)
 	c.tls(&l.TLS)
 	c.oneOf("load.http", l.HTTP, "auto", "1.1", "2", "2-prior-knowledge", "3")
-	if l.HTTP == "3" && l.Engine == "loop" {
-		c.say(fault.MAN004, "load.http", "load.http is 3, which the portable engine sends, and load.engine is loop")
+	switch {
+	case l.HTTP != "3":
+	case l.Engine == "loop":
+		c.say(fault.MAN004, "load.http", "load.http is 3, which the portable engine sends, and load.engine is loop; set load.engine to auto or portable")
+	case l.TLS.Max == "1.2":
+		c.say(fault.MAN004, "load.tls.max", "load.tls.max is 1.2, and HTTP/3 needs TLS 1.3")
 	}
 	for _, route := range slices.Sorted(maps.Keys(l.Requests)) {
 		c.request(route, l.Requests[route], l.Auth != nil)

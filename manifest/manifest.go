@@ -87,7 +87,7 @@ type Load struct {
 	Arrivals     string        `yaml:"arrivals" jsonschema:"enum=poisson,enum=even,enum=bursty,default=poisson" jsonschema_description:"The arrival process."`
 	Engine       string        `yaml:"engine" jsonschema:"enum=auto,enum=loop,enum=portable,default=auto" jsonschema_description:"What sends: the event loop (Linux), or the portable engine; auto is the loop where there is one."`
 	Precise      bool          `yaml:"precise" jsonschema:"default=false" jsonschema_description:"Whether the event loop stays awake before a due time; it costs whole cores."`
-	HTTP         string        `yaml:"http" seatrial:"text" jsonschema:"enum=auto,enum=1.1,enum=2,enum=2-prior-knowledge,enum=3,default=auto" jsonschema_description:"The version of HTTP. auto is 2 or 1.1, as the TLS handshake agrees, and 1.1 without TLS; 2 without TLS is 2-prior-knowledge."`
+	HTTP         string        `yaml:"http" seatrial:"text" jsonschema:"enum=auto,enum=1.1,enum=2,enum=2-prior-knowledge,enum=3,default=auto" jsonschema_description:"The version of HTTP. auto is 2 or 1.1, as the TLS handshake agrees, and 1.1 without TLS. 2 is agreed on in a TLS handshake; without TLS give 2-prior-knowledge."`
 	Seed         uint64        `yaml:"seed" jsonschema:"default=1" jsonschema_description:"The same seed gives the same sequence of requests."`
 
 	Timeout          time.Duration `yaml:"timeout" jsonschema:"default=10s" jsonschema_description:"Per request, from its due time."`

@@ -14,6 +14,7 @@ import (
 
 	"seatrial/engine/httpload"
 	"seatrial/fault"
+	"seatrial/judge"
 	"seatrial/manifest"
 	"seatrial/report/figure"
 	"seatrial/schedule"
@@ -29,7 +30,7 @@ func (c *compiler) carriage() {
 	if p.HTTP == httpload.HTTP3 && p.Engine.Name == httpload.LoopName {
 		p.Engine, _ = httpload.Choose(httpload.PortableOne) // it is on every system
 	}
-	p.Connections = httpload.Connections{Fresh: k.Share, Resume: k.Resume, Streams: k.Streams}
+	p.Connections = httpload.Connections{Fresh: k.Share, Resume: k.Resume, Streams: k.Streams, Warmup: p.Warmup}
 	if k.Reuse == "per_request" {
 		p.Connections.Fresh = 1
 	}
@@ -70,16 +71,21 @@ func (p *Plan) ConnectionSchedule() schedule.Schedule {
 	return s
 }
 
-// ConnectionsDue is how many connections the plan's own schedule of them means to open.
-func (p *Plan) ConnectionsDue() uint64 {
-	if p.ConnArrivals.Rate == 0 {
-		return 0
+// ConnectionsDue is how many connections the plan's own schedule of them means to open in the warm-up and
+// behind it.
+func (p *Plan) ConnectionsDue() (warmup, judged uint64) {
+	s := p.ConnectionSchedule()
+	if s == nil {
+		return 0, 0
 	}
-	n, err := schedule.Count(p.ConnArrivals)
-	if err != nil {
-		panic("plan: a compiled schedule is refused: " + err.Error()) // Compile has validated it
+	for a, ok := s.Next(); ok; a, ok = s.Next() {
+		if a.Due < p.Warmup {
+			warmup++
+		} else {
+			judged++
+		}
 	}
-	return n
+	return warmup, judged
 }
 
 // tls reads the certificates. No part of a key is ever in a message.
@@ -197,6 +203,17 @@ func (c *compiler) expectation(path string, e manifest.Expect, out *cargo) {
 		return
 	}
 	out.expect, out.want = x, w
+}
+
+// expectations has each of them judged, those of routes that are not sent too.
+func (c *compiler) expectations() {
+	for _, route := range sortedKeys(c.load.Requests) {
+		if c.carried[route].expect == nil {
+			continue
+		}
+		at := slices.IndexFunc(c.sent, func(s candidate) bool { return s.name() == route })
+		c.plan.Checks = append(c.plan.Checks, judge.Check{Name: judge.Expectation, Route: at, RouteName: route})
+	}
 }
 
 // warnOfCargo names what load.requests declares and this run does not send.

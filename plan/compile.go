@@ -79,6 +79,7 @@ func Compile(in Input) (*Plan, error) {
 		return c.plan, fault.List{c.nothingLeft()}
 	}
 	c.checks()
+	c.expectations()
 	if err := c.assemble(); err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (c *compiler) substitute(path, text string) (out string, fromEnv, ok bool) 
 		name, rest, _ := strings.Cut(after, "}")
 		value := c.in.Getenv(name)
 		if value == "" || !headerSafe(value) {
-			c.problem(fault.MAN004, path, "%s: the environment variable %s is not set, or is not one line of text", path, name)
+			c.problem(fault.MAN004, path, "the environment variable %s is not set, or is not one line of text (%s takes it)", name, path)
 			return "", true, false
 		}
 		out, text, fromEnv = out+before+value, rest, true
@@ -95,17 +95,17 @@ func (c *compiler) secret(path string, s *manifest.Secret) (string, bool) {
 		from = "the file " + s.File
 		b, err := readFile(c.m.Resolve(s.File), maxSecret)
 		if err != nil {
-			c.problem(fault.MAN004, path+".file", "%s: %s cannot be read", path, from).Cause = err
+			c.problem(fault.MAN004, path+".file", "%s cannot be read (%s takes it)", from, path).Cause = err
 			return "", false
 		}
 		value = strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
 	}
 	switch {
 	case value == "":
-		c.problem(fault.MAN004, path, "%s: %s is not set or empty", path, from)
+		c.problem(fault.MAN004, path, "%s is not set or empty (%s takes it)", from, path)
 		return "", false
 	case !headerSafe(value):
-		c.problem(fault.MAN004, path, "%s: %s does not hold one line of text", path, from)
+		c.problem(fault.MAN004, path, "%s does not hold one line of text (%s takes it)", from, path)
 		return "", false
 	}
 	return value, true

@@ -60,8 +60,13 @@ func (c *compiler) assumed() {
 		if method == "*" {
 			method = "GET"
 		}
-		if (method == "GET" || method == "HEAD") && !strings.ContainsAny(path, "*{}?#") {
+		switch {
+		case strings.ContainsAny(path, "*{}?#"):
+			c.warn("safe_routes %s names no single URL, so without a traffic source nothing is sent for it", p)
+		case method == "GET" || method == "HEAD":
 			add(method, path)
+		default:
+			c.warn("safe_routes %s is not sent: without a traffic source only GET and HEAD are", p)
 		}
 	}
 	if len(seen) == 0 {

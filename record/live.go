@@ -23,7 +23,7 @@ func (c *Totals) add(s *Sample) {
 	c.Ended++
 	if s.Outcome == Answered {
 		c.Answered++
-		if s.Status < 500 {
+		if !s.Error() {
 			c.Valid++
 		}
 	}

@@ -8,6 +8,7 @@ type Outcome uint8
 // the account.
 const (
 	Lost            Outcome = iota // never accounted for by a worker; the zero value on purpose
+	Unwatched                      // the generator stood still when its time-out came: whether it was answered in time is not known; lost to the account
 	Answered                       // complete, valid response
 	ConnectRefused                 // the peer refused the connection
 	ConnectFailed                  // no route, no address, name not found, other connect errors
@@ -27,6 +28,7 @@ const (
 	UnsentRate                     // never sent: the target's max_rate; the generator's side, no error of the target
 	UnsentStop                     // never sent: the run was stopped
 	UnsentPolicy                   // never sent: the route policy forbade the concrete request
+	UnsentLate                     // never sent: the generator came to it too late; its own fault, no error of the target
 	NumOutcomes
 )
 
@@ -35,6 +37,8 @@ func (o Outcome) String() string {
 	switch o {
 	case Lost:
 		return "lost"
+	case Unwatched:
+		return "unwatched"
 	case Answered:
 		return "answered"
 	case ConnectRefused:
@@ -73,6 +77,8 @@ func (o Outcome) String() string {
 		return "unsent_stop"
 	case UnsentPolicy:
 		return "unsent_policy"
+	case UnsentLate:
+		return "unsent_late"
 	default:
 		return "unknown"
 	}
@@ -83,6 +89,8 @@ func (o Outcome) Words() string {
 	switch o {
 	case Lost:
 		return "lost by a worker"
+	case Unwatched:
+		return "not seen through: the generator stood still"
 	case Answered:
 		return "answered"
 	case ConnectRefused:
@@ -121,6 +129,8 @@ func (o Outcome) Words() string {
 		return "not sent: the run was stopped"
 	case UnsentPolicy:
 		return "not sent: forbidden by the route policy"
+	case UnsentLate:
+		return "not sent: the generator was too late"
 	default:
 		return "unknown"
 	}
@@ -139,8 +149,8 @@ func (o Outcome) Unsent() bool { return o >= UnsentLimit && o < NumOutcomes }
 func (o Outcome) Sent() bool { return o >= Answered && o <= Abandoned }
 
 // Error tells whether the outcome is an error of its own, whatever the status: every failure, every
-// time-out, and an arrival that got no connection within its time-out. A stop, a declared rate limit
-// and a forbidden request say nothing about the target and are no errors.
+// time-out, and an arrival that got no connection within its time-out. A stop, a declared rate limit,
+// a forbidden request and a late generator say nothing about the target and are no errors.
 func (o Outcome) Error() bool { return o.Failed() || o.TimedOut() || o == UnsentLimit }
 
 // Response tells whether the outcome counts for the error rate: it is an answer or an error.

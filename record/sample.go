@@ -10,6 +10,7 @@ type Sample struct {
 	Route     uint32
 	Outcome   Outcome
 	Status    uint16        // HTTP status, 0 when none
+	Expected  bool          // the status is one that the request names as right: no error, whatever its class
 	Due       time.Duration // when the schedule said
 	Sent      time.Duration // first byte written; 0 when nothing was written
 	FirstByte time.Duration // first byte of the response; 0 when none
@@ -36,11 +37,17 @@ func (s *Sample) Written() bool { return s.Sent > 0 || s.Outcome == Answered }
 
 // Error tells whether the sample counts as an error: by its outcome, or by a status of 500 or above.
 func (s *Sample) Error() bool {
-	return s.Outcome.Error() || (s.Outcome == Answered && s.Status >= 500)
+	return s.Outcome.Error() || (s.Outcome == Answered && s.Status >= 500 && !s.Expected)
 }
 
-// statusClass is the index into the Status arrays: 1..5, and 0 for anything outside 100..599.
+// StatusClasses is the length of the Status arrays: 1 to 5 are the classes, 0 is anything outside 100 to
+// 599, and 6 is an answer of 400 or above that the request names as right.
+const StatusClasses = 7
+
 func (s *Sample) statusClass() int {
+	if s.Expected && s.Status >= 400 {
+		return StatusClasses - 1
+	}
 	if c := int(s.Status) / 100; c <= 5 {
 		return c
 	}

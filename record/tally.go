@@ -28,13 +28,13 @@ type Tally struct {
 type RouteTally struct {
 	Account   Account
 	Outcomes  [NumOutcomes]uint64
-	Status    [6]uint64  // answered, by status class; index 0: outside 100..599
-	Response  *Histogram // response time of every timed arrival, failures and time-outs included
-	Service   *Histogram // service time of those of them that were written
-	SendDelay *Histogram // of every arrival that was written, abandoned ones included
-	Net       *Histogram // response time less send delay, of Response's samples, for EG-7
-	FirstByte *Histogram // first byte of the response less Sent, where there was one
-	Wait      *Histogram // wait for a connection, of Response's samples
+	Status    [StatusClasses]uint64 // answered, by status class
+	Response  *Histogram            // response time of every timed arrival, failures and time-outs included
+	Service   *Histogram            // service time of those of them that were written
+	SendDelay *Histogram            // of every arrival that was written, abandoned ones included
+	Net       *Histogram            // response time less send delay, of Response's samples, for EG-7
+	FirstByte *Histogram            // first byte of the response less Sent, where there was one
+	Wait      *Histogram            // wait for a connection, of Response's samples
 	BytesIn   uint64
 	BytesOut  uint64
 	Under     []uint64 // by Config.Limits: valid answers at or under the limit, unrounded ns; Response has more samples, those that failed
@@ -48,7 +48,7 @@ type Second struct {
 	Valid     uint64 // answered, and below 500
 	Errors    uint64 // 5xx and failures and time-outs
 	ByOutcome [NumOutcomes]uint64
-	Status    [6]uint64
+	Status    [StatusClasses]uint64
 	Response  *Histogram // coarse (2 significant digits) to bound memory; nil when there is none
 	DelayMax  time.Duration
 }
@@ -163,7 +163,7 @@ func (x *Second) add(s *Sample) {
 	if s.Outcome == Answered {
 		x.Answered++
 		x.Status[s.statusClass()]++
-		if s.Status < 500 {
+		if !s.Error() {
 			x.Valid++
 		}
 	}

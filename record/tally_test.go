@@ -130,7 +130,7 @@ func TestAccountBalancesWithLosses(t *testing.T) {
 				in.Warmup++
 			default:
 				in.Routes[s.Route]++
-				if dropped || s.Outcome == Lost {
+				if dropped || s.Outcome == Lost || s.Outcome == Unwatched {
 					lost[s.Route]++
 				}
 			}
@@ -223,7 +223,7 @@ func TestWhatEntersTheTimes(t *testing.T) {
 		sent
 	)
 	want := map[Outcome]int{
-		Lost: 0, Answered: timed | response | sent,
+		Lost: 0, Unwatched: 0, UnsentLate: 0, Answered: timed | response | sent,
 		ConnectRefused: response | isError | sent, ConnectFailed: response | isError | sent, TLSFailed: response | isError | sent,
 		Reset: timed | response | isError | sent, EarlyClose: timed | response | isError | sent, InvalidResponse: timed | response | isError | sent,
 		StreamReset: timed | response | isError | sent, StreamRefused: timed | response | isError | sent, WentAway: timed | response | isError | sent,
@@ -243,7 +243,7 @@ func TestWhatEntersTheTimes(t *testing.T) {
 			t.Errorf("%v: %04b, want %04b", o, got, want[o])
 		}
 		groups := 0
-		for _, in := range []bool{o == Lost, o == Answered, o.Failed(), o.TimedOut(), o == Abandoned, o.Unsent()} {
+		for _, in := range []bool{o == Lost || o == Unwatched, o == Answered, o.Failed(), o.TimedOut(), o == Abandoned, o.Unsent()} {
 			if in {
 				groups++
 			}
@@ -296,7 +296,7 @@ func TestRouteTimes(t *testing.T) {
 	if !slices.Equal(r.Under, []uint64{0, 0}) || !slices.Equal(r.NetUnder, []uint64{0, 1}) {
 		t.Errorf("under %v, net %v", r.Under, r.NetUnder)
 	}
-	if r.Responses() != 5 || r.Errors() != 4 || r.ClientErrors() != 0 || r.Status != [6]uint64{2: 1, 5: 1} || r.BytesIn != 7 || r.BytesOut != 3 {
+	if r.Responses() != 5 || r.Errors() != 4 || r.ClientErrors() != 0 || r.Status != [StatusClasses]uint64{2: 1, 5: 1} || r.BytesIn != 7 || r.BytesOut != 3 {
 		t.Errorf("responses %d, errors %d, status %v", r.Responses(), r.Errors(), r.Status)
 	}
 	if tally.Warmup != (Account{Due: 1, Answered: 1}) || tally.Judged.Due != 6 || tally.Judged.Sent() != 5 {
@@ -398,5 +398,25 @@ func BenchmarkShardAdd(b *testing.B) {
 		s.Route, s.Due = x>>16%100, time.Duration(x)*10
 		s.Sent, s.FirstByte, s.Done = s.Due+time.Duration(x>>20), s.Due+time.Duration(x>>8), s.Due+time.Duration(x>>7)
 		shard.Add(&s)
+	}
+}
+
+// TestExpectedStatusIsNoError: an answer of a status that the request names as right is valid, whatever its
+// class, and stands apart from the errors of that class.
+func TestExpectedStatusIsNoError(t *testing.T) {
+	shard := NewShard(Config{Routes: 1, End: time.Second})
+	for _, s := range []Sample{{Outcome: Answered, Status: 503, Expected: true}, {Outcome: Answered, Status: 404, Expected: true}, {Outcome: Answered, Status: 200, Expected: true},
+		{Outcome: Answered, Status: 503}, {Outcome: Answered, Status: 404}} {
+		shard.Add(&s)
+	}
+	r := &shard.Tally().Routes[0]
+	if r.Errors() != 1 || r.ClientErrors() != 1 || r.Account.Answered != 5 || r.Status != [StatusClasses]uint64{2: 1, 4: 1, 5: 1, 6: 2} {
+		t.Errorf("%d errors, %d client errors, %v", r.Errors(), r.ClientErrors(), r.Status)
+	}
+	if err := shard.Tally().Check(); err != nil {
+		t.Error(err)
+	}
+	if x := shard.Tally().Series[0]; x.Valid != 4 || x.Errors != 1 {
+		t.Errorf("%+v", x)
 	}
 }

@@ -1,12 +1,15 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the page and its style sheet
 	"encoding/base64"
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -308,7 +311,7 @@ func connections(run *evidence.Run) []pair {
 	var out []pair
 	out = append(out, pair{"HTTP", versions(k)})
 	if n := k.FullHandshakes + k.ResumedHandshakes; n > 0 {
-		out = append(out, pair{"TLS handshakes", fmt.Sprintf("%s full, %s resumed", figure.Count(k.FullHandshakes), figure.Count(k.ResumedHandshakes))})
+		out = append(out, pair{"TLS handshakes", fmt.Sprintf("%s full, %s resumed, warm-up included", figure.Count(k.FullHandshakes), figure.Count(k.ResumedHandshakes))})
 	}
 	if k.Connect != nil {
 		took := fmt.Sprintf("connect p50 %s, p99 %s", figure.Millis(k.Connect.P50), figure.Millis(k.Connect.P99))
@@ -321,7 +324,13 @@ func connections(run *evidence.Run) []pair {
 		out = append(out, pair{"certificates", "any was accepted: nothing proves that it was the target that answered"})
 	}
 	if k.Resent > 0 {
-		out = append(out, pair{"sent again", figure.Counted(k.Resent, "request") + ", because the target had said that it never looked at them"})
+		out = append(out, pair{"sent again", figure.Counted(k.Resent, "request") + " that the target had not looked at"})
+	}
+	if k.Failed > 0 {
+		out = append(out, pair{"did not come about", figure.Counted(k.Failed, "connection")})
+	}
+	for _, why := range whyFailed(k) {
+		out = append(out, pair{"failed", why})
 	}
 	if k.Arrivals != nil {
 		out = append(out, pair{"new connections", NewConnections(k.Arrivals)})
@@ -329,13 +338,23 @@ func connections(run *evidence.Run) []pair {
 	return out
 }
 
+// whyFailed says why connections and answers failed, the most frequent reason first.
+func whyFailed(k *evidence.Connections) []string {
+	reasons := slices.SortedFunc(maps.Keys(k.Why), func(a, b string) int {
+		return cmp.Or(cmp.Compare(k.Why[b], k.Why[a]), cmp.Compare(a, b))
+	})
+	for i, r := range reasons {
+		reasons[i] = fmt.Sprintf("%s (%s)", r, times(k.Why[r]))
+	}
+	return reasons
+}
+
 func versions(k *evidence.Connections) string {
-	one := k.Opened - min(k.Opened, k.HTTP2+k.HTTP3)
 	var spoken []string
 	for _, v := range []struct {
 		n    uint64
 		name string
-	}{{one, "HTTP/1.1"}, {k.HTTP2, "HTTP/2"}, {k.HTTP3, "HTTP/3"}} {
+	}{{k.HTTP1, "HTTP/1.1"}, {k.HTTP2, "HTTP/2"}, {k.HTTP3, "HTTP/3"}} {
 		if v.n > 0 {
 			spoken = append(spoken, fmt.Sprintf("%s on %s", v.name, figure.Counted(v.n, "connection")))
 		}
@@ -343,7 +362,7 @@ func versions(k *evidence.Connections) string {
 	if len(spoken) == 0 {
 		return k.HTTP + ", on no connection"
 	}
-	return strings.Join(spoken, ", ")
+	return strings.Join(spoken, ", ") + ", warm-up included"
 }
 
 // NewConnections tells in a sentence what became of the connections that came by their own schedule.

@@ -77,8 +77,23 @@ func mdFigures(b *strings.Builder, run *evidence.Run) {
 		figure.Rate(run.Rates.Valid), figure.Share(run.Rates.ErrorShare), figure.Millis(t.P50), figure.Millis(t.P95), figure.Millis(t.P99),
 		figure.Millis(run.SendDelayP99))
 	fmt.Fprintf(b, "Response time from the due time, over %s.\n\n", figure.Counted(t.Samples, "judged request"))
-	if k := run.Connections; k != nil && k.Arrivals != nil {
+	mdConnections(b, run)
+}
+
+func mdConnections(b *strings.Builder, run *evidence.Run) {
+	k := run.Connections
+	if k == nil {
+		return
+	}
+	fmt.Fprintf(b, "Sent by the %s engine: %s.\n\n", mdProse(run.Plan.Engine), mdProse(versions(k)))
+	if k.Arrivals != nil {
 		fmt.Fprintf(b, "New connections: %s.\n\n", mdProse(NewConnections(k.Arrivals)))
+	}
+	for _, why := range whyFailed(k) {
+		fmt.Fprintf(b, "- failed: %s\n", mdProse(why))
+	}
+	if len(k.Why) > 0 {
+		b.WriteString("\n")
 	}
 }
 

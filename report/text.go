@@ -160,8 +160,11 @@ func (p *page) load(run *evidence.Run) {
 	if s := statusLine(run); s != "" {
 		p.wrap(2, s)
 	}
+	if run.Plan.Engine != "" {
+		p.wrap(2, "engine: "+run.Plan.Engine)
+	}
 	for _, c := range connections(run) {
-		if c.Name != "HTTP" && c.Name != "opening took" {
+		if c.Name != "opening took" {
 			p.wrap(2, c.Name+": "+c.Value)
 		}
 	}

@@ -78,6 +78,8 @@ type Connections struct {
 	// requests do. Each takes the place of the one that was idle longest. They have an account of
 	// their own. Nil: none.
 	Arrivals schedule.Schedule
+	// Warmup is until when those that are due have the account of the warm-up.
+	Warmup time.Duration
 	// Resume is the share of TLS handshakes, 0 to 1, that offer an earlier session where one is known.
 	Resume float64
 	// Streams is the most requests on one connection at once, for HTTP/2 and 3; 0 means 100. The
@@ -199,18 +201,23 @@ func (k *Connections) validate(t engine.Target) error {
 	if !(k.Fresh >= 0 && k.Fresh <= 1) || !(k.Resume >= 0 && k.Resume <= 1) {
 		return errors.New("httpload: a share of connections is not between 0 and 1")
 	}
-	if len(k.Bind) == 0 {
+	return CheckBind(t, k.Bind)
+}
+
+// CheckBind tells whether a target can be reached from local addresses, as Connections.Bind has them.
+func CheckBind(t engine.Target, bind []netip.Addr) error {
+	if len(bind) == 0 {
 		return nil
 	}
 	if t.Unix() != "" {
-		return errors.New("httpload: a Unix socket is not reached from an address")
+		return errors.New("a Unix socket is not reached from an address")
 	}
 	for _, a := range t.Addrs() {
-		if !slices.ContainsFunc(k.Bind, func(b netip.Addr) bool { return sameFamily(b, a.Addr()) }) {
-			return fmt.Errorf("httpload: no local address to reach %s from", a.Addr())
+		if !slices.ContainsFunc(bind, func(b netip.Addr) bool { return sameFamily(b, a.Addr()) }) {
+			return fmt.Errorf("none of the addresses can reach %s, which is of the other family", a.Addr())
 		}
 	}
-	return nil
+	return bindable(bind)
 }
 
 func sameFamily(a, b netip.Addr) bool { return a.Unmap().Is4() == b.Unmap().Is4() }
@@ -248,13 +255,18 @@ type Result struct {
 	BytesOut       uint64
 	FullShakes     uint64 // TLS handshakes that succeeded: full ones
 	Resumed        uint64 // and resumed ones
-	HTTP2          uint64 // connections on which HTTP/2 was spoken, of ConnOpened
+	ConnFailed     uint64 // connections that did not come about, for another reason than a stop
+	HTTP1          uint64 // connections on which HTTP/1.1 was spoken, of ConnOpened
+	HTTP2          uint64 // on which the peer spoke HTTP/2
 	HTTP3          uint64
 	Resent         uint64 // requests sent again after a GOAWAY said that they were never looked at
 
-	Arrivals ConnAccount       // of Connections.Arrivals
-	Connect  *record.Histogram // what the connections that were opened took to connect; nil without any
-	Shake    *record.Histogram // and their TLS handshakes; over QUIC both are one, and stand in Connect
+	Arrivals       ConnAccount // of Connections.Arrivals, behind the warm-up
+	ArrivalsWarmup ConnAccount // of those in the warm-up
+	Why            Reasons     // why connections and answers failed
+
+	Connect *record.Histogram // what the connections that were opened took to connect; nil without any
+	Shake   *record.Histogram // and their TLS handshakes; over QUIC both are one, and stand in Connect
 }
 
 // AddTo adds the result to the health of a run; the results of all slices are added to one.

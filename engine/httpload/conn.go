@@ -1,6 +1,7 @@
 package httpload
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -61,6 +62,8 @@ type conn struct {
 	leaving  bool   // answered for the last time: the peer is to close first
 	below    *below // TLS; nil on others
 	end3     func() // ends an HTTP/3 connection; nil on others
+	doing    string // why it did not come about: what it was at
+	cause    error  // and what happened then
 }
 
 // below is the connection below TLS. Its reader alone looks at cut.
@@ -94,10 +97,10 @@ func (c *conn) run(w waiting) {
 		return
 	}
 	two, o := c.open(w)
-	p.stands(c, two, o == record.Answered)
+	p.stands(c, two, o)
 	switch {
 	case !c.asked:
-		p.arrived(o)
+		p.arrived(w.Due, o)
 		c.connect, c.shake = 0, 0
 		if o != record.Answered {
 			return
@@ -168,6 +171,7 @@ func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, bool, re
 	d := net.Dialer{Deadline: p.epoch.At(min(deadline, start+p.cfg.Limits.Connect)), KeepAlive: -1, LocalAddr: from}
 	nc, err := d.DialContext(p.dialer, network, addr)
 	if err != nil {
+		c.doing, c.cause = connecting, err
 		return nil, nil, false, c.dialFailed(err)
 	}
 	connected := p.epoch.Now()
@@ -185,6 +189,7 @@ func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, bool, re
 	defer cancel()
 	err = t.HandshakeContext(ctx)
 	c.shake = max(1, p.epoch.Now()-connected)
+	c.doing, c.cause = shaking, cmp.Or(err, errNotAgreed)
 	if err == nil {
 		state := t.ConnectionState()
 		two, ok := p.cfg.HTTP.agreed(&state)
@@ -198,6 +203,7 @@ func (c *conn) dial(deadline time.Duration) (net.Conn, syscall.RawConn, bool, re
 	case p.stopped.Load():
 		return nil, nil, false, record.UnsentStop
 	case ctx.Err() != nil || isTimeout(err):
+		c.cause = errTooLong
 		return nil, nil, false, record.TimedOutConnect
 	default:
 		return nil, nil, false, record.TLSFailed
@@ -289,6 +295,7 @@ func (c *conn) admit(w waiting) record.Outcome {
 	case !c.used && !c.quiet() && c.spoke: // it spoke before it was asked: that is no answer
 		c.broken = true
 		p.discarded.Add(1)
+		p.why(connecting, errSpokeFirst)
 		_ = c.nc.SetReadDeadline(past)
 		return record.InvalidResponse
 	case p.epoch.Now() >= w.Due+p.cfg.Limits.Timeout:
@@ -365,6 +372,7 @@ func (c *conn) got(n int, err error, now time.Duration) bool {
 		s.BytesIn += uint64(k)
 		switch {
 		case perr != nil:
+			c.p.why(answering, perr)
 			c.end(record.InvalidResponse, now)
 			return false
 		case done:
@@ -379,7 +387,9 @@ func (c *conn) got(n int, err error, now time.Duration) bool {
 		c.end(record.Answered, now)
 		return false
 	}
-	c.end(c.classify(err), now)
+	o := c.classify(err)
+	c.p.broke(o, err)
+	c.end(o, now)
 	return false
 }
 
@@ -459,6 +469,10 @@ func (c *conn) quit() {
 func (c *conn) end(o record.Outcome, now time.Duration) {
 	s := &c.sample
 	s.Outcome, s.Done = o, max(now, s.Sent)
+	if o == record.Answered && s.Done > s.Due+c.p.cfg.Limits.Timeout { // the deadline's own wake-up is on its way
+		o = c.p.overtime(s, true)
+		s.Outcome = o
+	}
 	if o == record.TimedOut {
 		expired(s, c.p.cfg.Limits.Timeout)
 	}
@@ -480,10 +494,8 @@ func (c *conn) classify(err error) record.Outcome {
 	switch {
 	case c.gone:
 		return record.Abandoned
-	case c.writeErr == nil && isTimeout(err) && !some && c.p.epoch.Now() < c.sample.Due+c.p.cfg.Limits.Timeout:
-		return record.TimedOutFirst
 	case c.writeErr == nil && isTimeout(err):
-		return record.TimedOut
+		return c.p.overtime(&c.sample, some)
 	default:
 		return brokenOutcome(err, some, c.writeErr != nil)
 	}

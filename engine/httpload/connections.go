@@ -76,7 +76,7 @@ func bindable(addrs []netip.Addr) error {
 	for _, a := range addrs {
 		l, err := net.Listen("tcp", netip.AddrPortFrom(a, 0).String())
 		if err != nil {
-			return fmt.Errorf("httpload: no connection can be made from %s: %w", a, err)
+			return fmt.Errorf("%s is no address of this machine", a)
 		}
 		_ = l.Close()
 	}
@@ -186,6 +186,14 @@ func (r *Result) opened(connect, shake time.Duration) {
 	if shake > 0 {
 		r.Shake.Record(shake)
 	}
+}
+
+// account is that of the connections by their own schedule which are due at an offset.
+func (r *Result) account(cfg *Config, due time.Duration) *ConnAccount {
+	if due < cfg.Connections.Warmup {
+		return &r.ArrivalsWarmup
+	}
+	return &r.Arrivals
 }
 
 // missed counts one of a schedule's connections that did not come about.

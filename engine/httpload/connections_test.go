@@ -144,6 +144,7 @@ func TestConnectionArrivalsHaveAnAccount(t *testing.T) {
 		}{
 			"refused":      {Config{Target: admit(t, "http://"+nobody, 0)}, ConnAccount{Due: 20, Failed: 20}},
 			"no handshake": {Config{Target: admit(t, "https://"+mute, 0), Limits: engine.Limits{TLS: 50 * time.Millisecond}}, ConnAccount{Due: 20, TimedOut: 20}},
+			"warm-up":      {Config{Target: admit(t, "http://"+good, 0), Connections: Connections{Warmup: 30 * time.Millisecond}}, ConnAccount{Due: 10, Opened: 10}},
 			"rate":         {Config{Target: admit(t, "http://"+good, 5)}, ConnAccount{Due: 20, Opened: 5, Unsent: 15}},
 			"limit": {Config{Target: admit(t, "http://"+busy, 0), Requests: lines{"GET /"}, Schedule: every(0, 2), Limits: engine.Limits{MaxConnections: 2}},
 				ConnAccount{Due: 20, Unsent: 20}},

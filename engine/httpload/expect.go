@@ -168,6 +168,9 @@ func (n *needle) search(b []byte, k int32) int32 {
 	return k
 }
 
+// named tells whether the expectation names the statuses that are right.
+func (c *checker) named() bool { return c.want != nil && len(c.want.status) > 0 }
+
 // holds tells whether the complete response was what was expected.
 func (c *checker) holds(status int) bool {
 	w := c.want

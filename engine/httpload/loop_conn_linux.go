@@ -36,6 +36,8 @@ type loopConn struct {
 	listed           bool // it is on the idle stack
 	dirty            bool // it is among the loop's dirty ones
 	writeErr         bool
+	unread           bool // it is among the loop's unread ones
+	over             bool // and its peer has closed
 
 	given   waiting
 	first   flight // the request of HTTP/1.1; its deadlines also serve the opening
@@ -171,9 +173,13 @@ func (l *loop) dialled(c *loopConn, spoke bool) {
 		l.startHandshake(c, spoke, now)
 	case spoke && l.cfg.HTTP != HTTP2Prior && waitsToBeRead(c.fd): // it spoke before it was asked: that is no answer
 		l.result.Discarded++
+		l.unmade(connecting, errSpokeFirst)
 		l.failed(c, record.InvalidResponse, now)
 	default:
 		l.established(c, l.cfg.HTTP == HTTP2Prior)
+		if spoke && c.state != loopClosed { // no event will tell of it again
+			l.read(c, true)
+		}
 	}
 }
 
@@ -190,7 +196,6 @@ func (l *loop) established(c *loopConn, two bool) {
 	l.openings--
 	c.first.stage.remove()
 	if two {
-		l.result.HTTP2++
 		c.mux, c.state = newMultiplex(l.two, l.out), loopOpen
 		c.first.end.remove() // of the opening; requests have their own
 		l.streams = c.mux.conn.Streams()
@@ -199,6 +204,7 @@ func (l *loop) established(c *loopConn, two bool) {
 		}
 		l.touch(c)
 	} else {
+		l.result.HTTP1++
 		c.parser, c.state, l.streams = NewParser(l.cfg.Limits.MaxHeader, l.cfg.Limits.MaxBody), loopReady, 1
 	}
 	if c.asked {
@@ -206,7 +212,7 @@ func (l *loop) established(c *loopConn, two bool) {
 		return
 	}
 	l.unasked--
-	l.result.Arrivals.Opened++
+	l.account(c.given.Due).Opened++
 	c.connect, c.shook = 0, 0
 	c.first.end.remove()
 	l.ready(c)
@@ -221,13 +227,28 @@ func (l *loop) dialFailed(c *loopConn, err error) {
 	case lacksPorts:
 		l.result.PortsExhausted++
 	}
+	l.unmade(connecting, err)
 	l.failed(c, o, l.epoch.Now())
+}
+
+// doing is what an opening connection is at.
+func (c *loopConn) doing() string {
+	if c.state == loopShaking {
+		return shaking
+	}
+	return connecting
+}
+
+// unmade counts a connection that did not come about.
+func (l *loop) unmade(doing string, err error) {
+	l.result.ConnFailed++
+	l.result.Why.note(doing, err)
 }
 
 // failed ends the arrival of a connection that did not come about.
 func (l *loop) failed(c *loopConn, o record.Outcome, now time.Duration) {
 	if !c.asked {
-		l.missed(o)
+		l.missed(c.given.Due, o)
 		l.replace(c)
 		return
 	}
@@ -244,10 +265,12 @@ func (l *loop) failed(c *loopConn, o record.Outcome, now time.Duration) {
 }
 
 // missed counts a connection that its own schedule asked for, and that did not come about.
-func (l *loop) missed(o record.Outcome) {
+func (l *loop) missed(due time.Duration, o record.Outcome) {
 	l.unasked--
-	l.result.Arrivals.missed(o)
+	l.account(due).missed(o)
 }
+
+func (l *loop) account(due time.Duration) *ConnAccount { return l.result.account(&l.cfg, due) }
 
 // drop closes a connection and forgets it.
 func (l *loop) drop(c *loopConn) {
@@ -286,13 +309,17 @@ func (l *loop) leave(c *loopConn) {
 	l.resid.add(&c.first.stage, l.epoch.Now()+leaveWait)
 }
 
-// gone takes what still comes and tells whether it ended.
+// maxFarewell is how often a connection that is used up is read before it is closed.
+const maxFarewell = 4
+
+// gone takes what still comes and tells whether it ended, or goes on for too long to be waited for.
 func gone(fd int, buf []byte) bool {
-	for {
+	for range maxFarewell {
 		if _, err := receive(fd, buf); err != nil {
 			return !nothingNow(err)
 		}
 	}
+	return true
 }
 
 // admit tells whether an arrival's request may be written now; otherwise it has ended it.
@@ -430,13 +457,17 @@ func (l *loop) read(c *loopConn, over bool) {
 	if c.link != nil {
 		c.link.over, c.link.dry = over, false
 	}
-	for {
+	for until := l.epoch.Now() + readSlice; ; {
 		n, err := c.receive(l.buf)
 		if c.mux != nil && !l.gotMux(c, n, err) || c.mux == nil && !l.got(c, n, err) {
 			return
 		}
 		if err != nil || c.link == nil && !over && n < len(l.buf) {
 			break // nothing more now
+		}
+		if c.state != loopReady && l.epoch.Now() > until { // a ready one is soon known to be at its end
+			l.leaveUnread(c, over)
+			break
 		}
 	}
 	switch {
@@ -446,6 +477,35 @@ func (l *loop) read(c *loopConn, over bool) {
 	case c.state == loopReady:
 		l.ready(c)
 	}
+}
+
+// readSlice is how long one connection is read before the loop looks at the others, and at what is due: a
+// peer that never stops sending must not have it to itself.
+const readSlice = 200 * time.Microsecond
+
+// leaveUnread has the loop read on in its next round.
+func (l *loop) leaveUnread(c *loopConn, over bool) {
+	c.over = c.over || over
+	if !c.unread {
+		c.unread = true
+		l.unread = append(l.unread, c)
+	}
+}
+
+// readOn reads what was left.
+func (l *loop) readOn() {
+	batch := l.unread
+	l.unread = l.spare[:0]
+	for _, c := range batch {
+		over := c.over
+		c.unread, c.over = false, false
+		switch c.state {
+		case loopIdle, loopBusy, loopReady, loopOpen:
+			l.read(c, over)
+		}
+	}
+	clear(batch)
+	l.spare = batch
 }
 
 // receive reads once; errAgain when there is nothing now.
@@ -491,6 +551,7 @@ func (l *loop) got(c *loopConn, n int, err error) bool {
 		s.BytesIn += uint64(k)
 		switch {
 		case perr != nil:
+			l.result.Why.note(answering, perr)
 			l.end(c, record.InvalidResponse, now)
 			l.replace(c)
 			return false
@@ -504,7 +565,9 @@ func (l *loop) got(c *loopConn, n int, err error) bool {
 	case errors.Is(err, io.EOF) && !(c.link != nil && c.link.cut) && c.parser.EOF() == nil:
 		l.end(c, record.Answered, now)
 	default:
-		l.end(c, l.broken(c, err), now)
+		o := l.broken(c, err)
+		l.result.Why.broke(o, err)
+		l.end(c, o, now)
 	}
 	l.replace(c)
 	return false

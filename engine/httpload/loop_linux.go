@@ -75,6 +75,8 @@ type loop struct {
 	born     int32       // connections made until now: their generation
 	filling  bool        // demand is at work
 	late     []*loopConn // whose write failed in this round
+	unread   []*loopConn // which have more to read than one round has time for
+	spare    []*loopConn // for the next ones
 	dirty    []*loopConn // with HTTP/2 frames to write in this round
 	slots    []int32     // free ones
 	flights  []*flight   // free ones, for HTTP/2
@@ -129,9 +131,6 @@ func newLoop(cfg Config) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := bindable(cfg.Connections.Bind); err != nil {
-		return nil, err
-	}
 	p, err := newPoller()
 	if err != nil {
 		return nil, err
@@ -176,10 +175,12 @@ func (l *loop) run() {
 		} else if l.cfg.Precise {
 			wait = 0
 		}
-		if len(l.late) > 0 || len(l.dirty) > 0 || len(l.shaking) > 0 {
+		if len(l.late) > 0 || len(l.dirty) > 0 || len(l.shaking) > 0 || len(l.unread) > 0 {
 			wait = 0
 		}
-		for _, e := range l.poll.wait(wait) {
+		events := l.poll.wait(wait)
+		l.readOn() // before the events, which may add to what is left
+		for _, e := range events {
 			l.handle(e)
 		}
 		l.readLate()
@@ -317,7 +318,7 @@ func (l *loop) demand() {
 // arrivals opens the connections that are due.
 func (l *loop) arrivals(now time.Duration) {
 	for n := 0; n < releaseBatch && l.comes && l.coming.Due <= now; n++ {
-		l.result.Arrivals.Due++
+		l.account(l.coming.Due).Due++
 		l.arrive(l.coming.Due)
 		l.coming, l.comes = l.cfg.Connections.Arrivals.Next()
 	}
@@ -326,7 +327,7 @@ func (l *loop) arrivals(now time.Duration) {
 // arrive opens a connection that no request asked for.
 func (l *loop) arrive(due time.Duration) {
 	if !l.cfg.Target.Dial().Allow() || l.open >= l.cfg.Limits.MaxConnections && !l.evict(nil) {
-		l.result.Arrivals.Unsent++
+		l.account(due).Unsent++
 		return
 	}
 	l.unasked++
@@ -347,9 +348,7 @@ func (l *loop) first() (waiting, bool) {
 // overdue ends an arrival that waited for a connection until its time-out.
 func (l *loop) overdue(w waiting) {
 	l.cfg.Requests.At(w.Index, &l.req)
-	done := w.Due + l.cfg.Limits.Timeout
-	l.record(record.Sample{Index: w.Index, Route: l.req.Route, Outcome: record.UnsentLimit, Due: w.Due, Done: done,
-		Wait: max(0, done-w.since)})
+	l.record(unmet(w, l.req.Route, l.cfg.Limits.Timeout, l.epoch.Now()))
 }
 
 // until is the offset of the next thing to be done without anything arriving.
@@ -388,7 +387,7 @@ func (l *loop) expire(now time.Duration) {
 	}
 	for _, list := range l.lists() {
 		for d := list.due(now); d != nil; d = list.due(now) {
-			l.expired(d.owner, list, now)
+			l.expired(d.owner, list, d.at, now)
 		}
 	}
 	if l.stopped && now >= l.drain {
@@ -401,15 +400,17 @@ func (l *loop) expire(now time.Duration) {
 }
 
 // expired ends what a request or its connection was doing.
-func (l *loop) expired(f *flight, list *deadlines, now time.Duration) {
+func (l *loop) expired(f *flight, list *deadlines, at, now time.Duration) {
 	c := f.conn
 	o := record.TimedOut
 	if list == &l.bytes {
 		o = record.TimedOutFirst
 	}
+	o = missed(o, record.Unwatched, at, now)
 	switch {
 	case c.state == loopDialling || c.state == loopShaking:
-		l.failed(c, record.TimedOutConnect, now)
+		l.unmade(c.doing(), errTooLong)
+		l.failed(c, missed(record.TimedOutConnect, record.UnsentLate, at, now), now)
 	case c.state == loopLeaving:
 		l.replace(c)
 	case c.mux != nil && list == &l.resid:
@@ -438,7 +439,7 @@ func (l *loop) stop(now time.Duration) {
 		if c.asked {
 			l.unsent(c.given.Arrival, record.UnsentStop)
 		} else {
-			l.missed(record.Abandoned)
+			l.missed(c.given.Due, record.Abandoned)
 		}
 		l.drop(c)
 	}

@@ -110,6 +110,11 @@ func (l *loop) gotMux(c *loopConn, n int, err error) bool {
 	if n > 0 {
 		idle := c.mux.conn.Idle()
 		violated := c.mux.feed(l.buf[:n], now)
+		if violated != nil {
+			l.result.Why.note(answering, violated)
+		} else if c.mux.speaks() {
+			l.result.HTTP2++
+		}
 		l.happened(c, now, violated)
 		switch {
 		case violated != nil:
@@ -144,6 +149,9 @@ func (l *loop) spent(c *loopConn) bool {
 
 // ended handles the end of an HTTP/2 connection.
 func (l *loop) ended(c *loopConn, cause error, now time.Duration) {
+	if !c.mux.conn.Idle() || !c.mux.spoke {
+		l.result.Why.broke(brokenOutcome(cause, false, c.writeErr), cause)
+	}
 	c.mux.ended()
 	l.happened(c, now, cause)
 	l.replace(c)

@@ -140,6 +140,7 @@ func (l *loop) shaker() *shaker {
 func (l *loop) shook(c *loopConn, err error) {
 	now := l.epoch.Now()
 	if err != nil {
+		l.unmade(shaking, err)
 		l.failed(c, record.TLSFailed, now)
 		return
 	}
@@ -147,6 +148,7 @@ func (l *loop) shook(c *loopConn, err error) {
 	state := c.link.conn.ConnectionState()
 	two, ok := l.cfg.HTTP.agreed(&state)
 	if !ok {
+		l.unmade(shaking, errNotAgreed)
 		l.failed(c, record.TLSFailed, now)
 		return
 	}

@@ -41,7 +41,7 @@ func (f *flight) begin(w waiting, now time.Duration) {
 
 // judge gives the outcome of a complete and valid response.
 func (f *flight) judge(status int) record.Outcome {
-	f.sample.Status = uint16(status)
+	f.sample.Status, f.sample.Expected = uint16(status), f.check.named()
 	if f.check.holds(status) {
 		return record.Answered
 	}
@@ -60,6 +60,7 @@ type multiplex struct {
 	fields  []Field
 	trace   []byte
 	lastIn  time.Duration // when bytes came last
+	spoke   bool          // the peer has spoken HTTP/2
 }
 
 func newMultiplex(k *http2.Client, out *writer) *multiplex {
@@ -121,6 +122,13 @@ func (m *multiplex) feed(b []byte, now time.Duration) error {
 	return err
 }
 
+// speaks is true once, when the peer is known to speak HTTP/2.
+func (m *multiplex) speaks() bool {
+	was := m.spoke
+	m.spoke = true
+	return !was
+}
+
 // ended takes the end of the connection.
 func (m *multiplex) ended() { m.events = m.conn.Close(m.events[:0]) }
 
@@ -177,10 +185,14 @@ func (m *multiplex) apply(e *http2.Event, now time.Duration, cause error, unwrit
 			s.Outcome = record.StreamRefused
 			break
 		}
-		if f.w.resent < maxResent {
+		switch {
+		case !m.spoke && cause != nil: // it would look for another such connection for ever
+			s.Outcome = m.broken(s, cause, unwritten)
+		case f.w.resent < maxResent:
 			return f, unseen
+		default:
+			s.Outcome = record.WentAway
 		}
-		s.Outcome = record.WentAway
 	case http2.Invalid:
 		s.Outcome = record.InvalidResponse
 	default:

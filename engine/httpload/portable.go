@@ -96,9 +96,6 @@ type portable struct {
 
 func newPortable(cfg Config) (*portable, error) {
 	two, err := cfg.newClient()
-	if err == nil {
-		err = bindable(cfg.Connections.Bind)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -292,26 +289,54 @@ func (p *portable) demand() {
 }
 
 // stands notes that the opening of a connection has ended, and how.
-func (p *portable) stands(c *conn, two, ok bool) {
+func (p *portable) stands(c *conn, two bool, o record.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.openings--
-	if !ok {
+	if o != record.Answered {
+		if o != record.UnsentStop {
+			p.observed.ConnFailed++
+			p.observed.Why.note(c.doing, c.cause)
+		}
 		return
 	}
 	p.observed.opened(c.connect, c.shake)
 	p.streams = 1
-	if p.cfg.HTTP == HTTP3 {
+	switch {
+	case p.cfg.HTTP == HTTP3:
 		p.observed.HTTP3++
-	}
-	if two {
-		p.observed.HTTP2++
+	case !two:
+		p.observed.HTTP1++
 	}
 	if two || p.cfg.HTTP == HTTP3 {
 		if !p.cfg.single() {
 			p.streams = p.cfg.Connections.Streams
 		}
 	}
+}
+
+// overtime gives the outcome of a request that a time-out ends now; some says that a part of the answer
+// has come.
+func (p *portable) overtime(s *record.Sample, some bool) record.Outcome {
+	now, l := p.epoch.Now(), &p.cfg.Limits
+	if first := s.Sent + l.FirstByte; !some && l.FirstByte < l.Timeout && first < s.Due+l.Timeout {
+		return missed(record.TimedOutFirst, record.Unwatched, first, now)
+	}
+	return missed(record.TimedOut, record.Unwatched, s.Due+l.Timeout, now)
+}
+
+// why counts a failure.
+func (p *portable) why(doing string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.observed.Why.note(doing, err)
+}
+
+// broke counts an answer that the end of its connection cut off or kept from coming.
+func (p *portable) broke(o record.Outcome, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.observed.Why.broke(o, err)
 }
 
 // next gives the arrival that waits longest; without one the connection falls idle. One that wants a
@@ -334,10 +359,12 @@ func (p *portable) next(c *conn) (waiting, bool) {
 
 // after forgets a connection that has ended, and opens others while arrivals wait.
 func (p *portable) after(c *conn) {
+	c.writing.Lock()
+	c.buf, c.out = nil, nil // the idle stack may hold it for a while
+	c.writing.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
-	c.buf, c.out = nil, nil // the idle stack may hold it for a while
 	p.demand()
 }
 
@@ -363,14 +390,13 @@ func (p *portable) first() (waiting, bool) {
 func (p *portable) overdue(w waiting) {
 	var r Request
 	p.cfg.Requests.At(w.Index, &r)
-	done := w.Due + p.cfg.Limits.Timeout
-	p.record(&record.Sample{Index: w.Index, Route: r.Route, Outcome: record.UnsentLimit, Due: w.Due, Done: done,
-		Wait: max(0, done-w.since)})
+	s := unmet(w, r.Route, p.cfg.Limits.Timeout, p.epoch.Now())
+	p.record(&s)
 }
 
 // expireEvery is how often the queue is searched for arrivals past their time-out. Their samples say
 // when the time-out was, so that this is not seen in any figure.
-const expireEvery = 20 * time.Millisecond
+const expireEvery = noticed / 2
 
 // expire ends queued arrivals that no connection comes free for.
 func (p *portable) expire(stop <-chan struct{}) {

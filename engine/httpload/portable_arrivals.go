@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"slices"
+	"time"
 
 	"seatrial/engine"
 	"seatrial/record"
@@ -27,12 +28,13 @@ func (p *portable) arrivals(ctx context.Context) {
 func (p *portable) arrive(w waiting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.observed.Arrivals.Due++
+	account := p.observed.account(&p.cfg, w.Due)
+	account.Due++
 	switch {
 	case p.stopped.Load():
-		p.observed.Arrivals.Abandoned++
+		account.Abandoned++
 	case !p.cfg.Target.Dial().Allow() || len(p.conns) >= p.cfg.Limits.MaxConnections && !p.evictLocked(nil):
-		p.observed.Arrivals.Unsent++
+		account.Unsent++
 	default:
 		p.pending.Add(1)
 		p.dial(w, false)
@@ -40,15 +42,16 @@ func (p *portable) arrive(w waiting) {
 }
 
 // arrived counts such a connection once it stands, or has failed.
-func (p *portable) arrived(o record.Outcome) {
+func (p *portable) arrived(due time.Duration, o record.Outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.pending.Done()
+	account := p.observed.account(&p.cfg, due)
 	if o == record.Answered {
-		p.observed.Arrivals.Opened++
+		account.Opened++
 		return
 	}
-	p.observed.Arrivals.missed(o)
+	account.missed(o)
 }
 
 func (p *portable) shook(s *tls.ConnectionState) {

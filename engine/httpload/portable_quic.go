@@ -29,7 +29,9 @@ type three struct {
 	*lane
 	conn    *quic.Conn
 	client  *http3.ClientConn
-	connect time.Duration // for the first request
+	connect time.Duration   // for the first request
+	open    context.Context // ends when no further request is to wait for a stream
+	shut    context.CancelFunc
 }
 
 // overQUIC opens an HTTP/3 connection and carries requests on it until it ends. Each has a UDP socket of
@@ -39,10 +41,10 @@ func (c *conn) overQUIC(w waiting) {
 	start := p.epoch.Now()
 	q, done, o := c.dialQUIC(w.Due + p.cfg.Limits.Timeout)
 	c.connect = max(1, p.epoch.Now()-start)
-	p.stands(c, false, o == record.Answered)
+	p.stands(c, false, o)
 	switch {
 	case !c.asked:
-		p.arrived(o)
+		p.arrived(w.Due, o)
 	case o != record.Answered:
 		c.failed(w, o)
 	}
@@ -53,6 +55,8 @@ func (c *conn) overQUIC(w waiting) {
 	t := http3.Transport{DisableCompression: true, MaxResponseHeaderBytes: p.cfg.maxHeader()}
 	x := &three{lane: &lane{p: p, c: c, limit: p.cfg.Connections.Streams}, conn: q, client: t.NewClientConn(q)}
 	x.send = x.begin
+	x.open, x.shut = context.WithCancel(context.Background())
+	defer x.shut()
 	if c.asked {
 		x.connect = c.connect
 	}
@@ -100,6 +104,7 @@ func (c *conn) dialQUIC(deadline time.Duration) (q *quic.Conn, done func(), o re
 	}
 	socket, err := net.ListenUDP("udp", local)
 	if err != nil {
+		c.doing, c.cause = connecting, err
 		return nil, nil, c.dialFailed(err)
 	}
 	tr := &quic.Transport{Conn: socket}
@@ -112,6 +117,7 @@ func (c *conn) dialQUIC(deadline time.Duration) (q *quic.Conn, done func(), o re
 		return q, done, record.Answered
 	}
 	done()
+	c.doing, c.cause = connecting, err
 	return nil, nil, c.quicFailed(ctx, err)
 }
 
@@ -147,9 +153,28 @@ func (x *three) begin(w waiting) {
 		}
 	}
 	p.ended(x.lane, 1)
-	if x.spent() {
+	if x.spent() || x.unused() {
 		x.c.quit()
 	}
+}
+
+// silent gives a connection up on which, as it turns out, nothing at all came since a request went out that has timed out:
+// it is trusted with no other, and what waits for a stream looks for another connection.
+func (x *three) silent(o record.Outcome, received uint64) {
+	if !o.TimedOut() || x.conn.ConnectionStats().PacketsReceived > received {
+		return
+	}
+	x.p.mu.Lock()
+	x.over = true
+	x.p.mu.Unlock()
+	x.shut()
+}
+
+// unused tells whether the connection was given up and nothing is on its way on it.
+func (x *three) unused() bool {
+	x.p.mu.Lock()
+	defer x.p.mu.Unlock()
+	return x.over && x.load == 0
 }
 
 // exchange is false when the peer never looked at the request and it may be sent again.
@@ -170,10 +195,16 @@ func (x *three) exchange(f *flight, w waiting, now time.Duration) bool {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { s.FirstByte = p.epoch.Now() }})
 	if len(f.req.Body) > 0 {
 		s.Sent = max(1, now)
-		x.end(f, x.roundTrip(ctx, req, f))
+		received := x.conn.ConnectionStats().PacketsReceived
+		o := x.roundTrip(ctx, req, f)
+		x.end(f, o)
+		x.silent(o, received)
 		return true
 	}
-	str, err := x.client.OpenRequestStream(ctx)
+	opening, given := context.WithCancel(ctx)
+	defer given()
+	defer context.AfterFunc(x.open, given)()
+	str, err := x.client.OpenRequestStream(opening)
 	if err != nil { // the connection takes no more; nothing was sent
 		p.mu.Lock()
 		x.over = true
@@ -187,7 +218,9 @@ func (x *three) exchange(f *flight, w waiting, now time.Duration) bool {
 	if first := p.epoch.At(sent + p.cfg.Limits.FirstByte); first.Before(end) {
 		_ = str.SetReadDeadline(first)
 	}
+	received := x.conn.ConnectionStats().PacketsReceived
 	o := x.converse(str, req, f, end)
+	x.silent(o, received)
 	if x.end(f, o); o != record.Answered && o != record.CheckFailed {
 		str.CancelRead(quic.StreamErrorCode(http3.ErrCodeRequestCanceled))
 		str.CancelWrite(quic.StreamErrorCode(http3.ErrCodeRequestCanceled))
@@ -252,8 +285,8 @@ func (x *three) unopened(s *record.Sample, w waiting, err error) bool {
 	switch {
 	case x.c.isGone() || p.stopped.Load():
 		s.Outcome = record.UnsentStop
-	case isTimeout(err) || errors.Is(err, context.DeadlineExceeded):
-		s.Outcome, s.Done = record.UnsentLimit, w.Due+p.cfg.Limits.Timeout
+	case (isTimeout(err) || errors.Is(err, context.DeadlineExceeded)) && !errors.Is(err, context.Canceled):
+		*s = unmet(w, s.Route, p.cfg.Limits.Timeout, p.epoch.Now())
 	case w.resent < maxResent:
 		return false
 	default:
@@ -370,10 +403,7 @@ func (x *three) classify(err error, f *flight) record.Outcome {
 	case x.c.isGone():
 		return record.Abandoned
 	case errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
-		if f.sample.FirstByte == 0 && x.p.epoch.Now() < f.sample.Due+x.p.cfg.Limits.Timeout {
-			return record.TimedOutFirst
-		}
-		return record.TimedOut
+		return x.p.overtime(&f.sample, f.sample.FirstByte > 0)
 	case errors.As(err, &h3) && errors.As(err, &stream):
 		if h3.ErrorCode == http3.ErrCodeRequestRejected && h3.Remote {
 			return record.StreamRefused

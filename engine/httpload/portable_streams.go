@@ -19,11 +19,12 @@ type lane struct {
 	load, limit int           // requests that were handed over and have not ended; the most there may be
 	used        bool          // one was handed over
 	over        bool          // it takes no more
+	full        bool          // it takes no more until something was written
 }
 
 // takes tells whether there is room for a request. The engine's mu is held.
 func (x *lane) takes() bool {
-	return !x.over && x.load < x.limit && !(x.used && x.p.cfg.single())
+	return !x.over && !x.full && x.load < x.limit && !(x.used && x.p.cfg.single())
 }
 
 // spent tells whether the one request that this connection was for has ended.
@@ -73,9 +74,10 @@ type streams struct {
 	connect  time.Duration // for the first request
 	shake    time.Duration
 	writeErr error
-	ended    bool          // nothing more can be opened
-	kick     chan struct{} // something is to be written
-	closed   chan struct{} // nothing ever will be
+	ended    bool           // nothing more can be opened
+	fate     record.Outcome // of what was handed over when it had ended without a word
+	kick     chan struct{}  // something is to be written
+	closed   chan struct{}  // nothing ever will be
 }
 
 func newStreams(c *conn) *streams {
@@ -142,7 +144,19 @@ func (x *streams) flush(b []byte) []byte {
 			x.writeErr = err
 			_ = x.c.nc.SetReadDeadline(time.Now().Add(afterWriteError)) // the peer may have said why
 			x.mu.Unlock()
+			continue
 		}
+		x.p.relieve(x.lane)
+	}
+}
+
+// relieve lets requests in again after something was written.
+func (p *portable) relieve(x *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x.full {
+		x.full = false
+		p.fill(x)
 	}
 }
 
@@ -158,6 +172,13 @@ func (x *streams) begin(w waiting) {
 			return
 		case errors.Is(err, http2.ErrRequest):
 			p.unsent(w.Arrival, new(Request), record.UnsentPolicy)
+		case errors.Is(err, errNeverSpoke):
+			p.record(&f.sample)
+		case errors.Is(err, http2.ErrBusy):
+			p.mu.Lock()
+			x.full = true
+			p.mu.Unlock()
+			p.again(w)
 		default:
 			p.again(w)
 		}
@@ -165,13 +186,23 @@ func (x *streams) begin(w waiting) {
 	p.ended(x.lane, 1)
 }
 
+// errNeverSpoke says that a peer ended a connection without having said a word of HTTP/2 on it. What
+// was to be sent there fails as what was sent there did: otherwise it would look for another such
+// connection for ever.
+var errNeverSpoke = errors.New("httpload: the connection ended without a word")
+
 func (x *streams) open(f *flight, w waiting, now time.Duration) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.ended {
+	f.begin(w, now)
+	switch {
+	case x.ended && !x.m.spoke:
+		f.sample.Outcome, f.sample.Done = x.fate, now
+		f.sample.Connect, f.sample.TLS = x.connect, x.shake
+		return errNeverSpoke
+	case x.ended:
 		return http2.ErrDraining
 	}
-	f.begin(w, now)
 	f.sample.Connect, f.sample.TLS = x.connect, x.shake
 	if err := x.m.open(f); err != nil {
 		return err
@@ -191,9 +222,19 @@ func (x *streams) got(b []byte, err error) bool {
 	idle := x.m.conn.Idle()
 	if len(b) > 0 {
 		violated = x.m.feed(b, now)
+		if violated != nil {
+			p.why(answering, violated)
+			x.fate = record.InvalidResponse
+		} else if x.m.speaks() {
+			p.spoke()
+		}
 		over = x.happened(over, now, violated)
 	}
 	if err != nil && violated == nil {
+		x.fate = brokenOutcome(err, false, false)
+		if !x.m.conn.Idle() || !x.m.spoke {
+			p.broke(x.fate, err)
+		}
 		x.m.ended()
 		over = x.happened(over, now, err)
 	}
@@ -231,11 +272,18 @@ func (x *streams) happened(over []*flight, now time.Duration, cause error) []*fl
 	return over
 }
 
+// spoke counts a connection on which the peer has spoken HTTP/2.
+func (p *portable) spoke() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.observed.HTTP2++
+}
+
 // settle records what has ended and lets others in. x.mu is not held.
 func (x *streams) settle(over []*flight, limit int, draining bool) {
 	p := x.p
 	p.mu.Lock()
-	x.limit = limit
+	x.limit, x.full = limit, false
 	x.over = x.over || draining
 	p.mu.Unlock()
 	for _, f := range over {
@@ -258,10 +306,13 @@ func (x *streams) expired(f *flight) {
 		return
 	}
 	now, s := p.epoch.Now(), &f.sample
-	s.Outcome = record.TimedOut
-	expired(s, p.cfg.Limits.Timeout)
-	if s.FirstByte == 0 && now < s.Due+p.cfg.Limits.Timeout {
-		s.Outcome, s.Done = record.TimedOutFirst, max(now, s.Sent)
+	if s.FirstByte > 0 && now < s.Due+p.cfg.Limits.Timeout { // it came while this waited for its turn
+		x.mu.Unlock()
+		return
+	}
+	s.Outcome, s.Done = p.overtime(s, s.FirstByte > 0), max(now, s.Sent)
+	if s.Outcome == record.TimedOut {
+		expired(s, p.cfg.Limits.Timeout)
 	}
 	silent := s.Sent > x.m.lastIn
 	x.m.cancel(f)

@@ -25,7 +25,11 @@ func (x *execution) judge() {
 	x.bands()
 	err := x.tally.Check()
 	if err == nil {
-		err = x.arrivals.Balanced(p.ConnectionsDue(), x.stopped || x.aborted > 0 || x.lost != nil)
+		stopped := x.stopped || x.aborted > 0 || x.lost != nil
+		warmup, judged := p.ConnectionsDue()
+		if err = x.arrivalsWarmup.Balanced(warmup, stopped); err == nil {
+			err = x.arrivals.Balanced(judged, stopped)
+		}
 	}
 	if err != nil {
 		x.cause(fault.New(fault.GEN002, "the account of requests does not balance: %v", err))
@@ -95,7 +99,7 @@ func routeCase(name string, t *record.RouteTally) judge.RouteCase {
 func (x *execution) ownShortfall() uint64 {
 	own := x.tally.Judged.Lost + x.health.PortsExhausted + x.health.FDExhausted
 	for i := range x.tally.Routes {
-		own += x.tally.Routes[i].Outcomes[record.UnsentRate]
+		own += x.tally.Routes[i].Outcomes[record.UnsentRate] + x.tally.Routes[i].Outcomes[record.UnsentLate]
 	}
 	return own
 }
@@ -109,6 +113,13 @@ func (x *execution) generatorCauses() []string {
 		}
 	}
 	add(h.RateLimited, "requests were held back by the target's max_rate")
+	late, unwatched := uint64(0), uint64(0)
+	for i := range x.tally.Routes {
+		late += x.tally.Routes[i].Outcomes[record.UnsentLate]
+		unwatched += x.tally.Routes[i].Outcomes[record.Unwatched]
+	}
+	add(late, "requests were not sent, because the generator came to them after their time-out")
+	add(unwatched, "requests were not seen through, because the generator stood still when their time-out came")
 	add(h.PortsExhausted, "connects found no free local port")
 	add(h.FDExhausted, "connects found no free file descriptor")
 	add(h.LostSamples, "samples were lost")

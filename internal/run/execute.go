@@ -25,21 +25,22 @@ const stopDrain = 500 * time.Millisecond
 
 // execution is one run from its evidence folder to its end.
 type execution struct {
-	cfg      Config
-	prep     *preparation
-	aim      *aim
-	store    *evidence.Store
-	run      *evidence.Run
-	tally    *record.Tally
-	health   engine.Health
-	arrivals httpload.ConnAccount // of connections by their own schedule
-	cpu      []float64
-	aborted  float64
-	stopped  bool         // by an interrupt
-	lost     *fault.Error // the target was found not to be ours any more
-	ran      time.Duration
-	kinds    []fault.Kind
-	watcher  watch.Watcher
+	cfg            Config
+	prep           *preparation
+	aim            *aim
+	store          *evidence.Store
+	run            *evidence.Run
+	tally          *record.Tally
+	health         engine.Health
+	arrivals       httpload.ConnAccount // of connections by their own schedule, behind the warm-up
+	arrivalsWarmup httpload.ConnAccount
+	cpu            []float64
+	aborted        float64
+	stopped        bool         // by an interrupt
+	lost           *fault.Error // the target was found not to be ours any more
+	ran            time.Duration
+	kinds          []fault.Kind
+	watcher        watch.Watcher
 }
 
 func execute(ctx context.Context, cfg Config, prep *preparation, aim *aim) (*Result, error) {
@@ -86,6 +87,9 @@ func (x *execution) note(event string, fields map[string]any) { _ = x.store.Jour
 
 // open checks the generator's limits and writes the evidence folder, marked incomplete.
 func (x *execution) open() error {
+	if err := httpload.CheckBind(x.aim.target, x.prep.plan.Connections.Bind); err != nil {
+		return x.cfg.Manifest.Problem(fault.MAN004, "load.connections.bind", "load.connections.bind: %v", err)
+	}
 	if err := engine.Preflight(x.prep.plan.Limits, len(x.aim.target.Addrs())*max(1, len(x.prep.plan.Connections.Bind))); err != nil {
 		return err
 	}
@@ -214,6 +218,7 @@ func (x *execution) addUp(results []*httpload.Result) {
 	x.health.ConnLimit = x.prep.plan.Limits.MaxConnections
 	k := &evidence.Connections{HTTP: string(x.prep.plan.HTTP)}
 	connect, shake := record.NewHistogram(), record.NewHistogram()
+	var why httpload.Reasons
 	for _, r := range results {
 		r.AddTo(&x.health)
 		k.Opened += r.ConnOpened
@@ -227,11 +232,16 @@ func (x *execution) addUp(results []*httpload.Result) {
 			shake.Merge(r.Shake)
 		}
 		x.arrivals.Add(r.Arrivals)
+		x.arrivalsWarmup.Add(r.ArrivalsWarmup)
+		k.Failed += r.ConnFailed
+		k.HTTP1 += r.HTTP1
+		why.Merge(r.Why)
 	}
 	if p := x.prep.plan; p.ConnArrivals.Rate > 0 {
 		k.Arrivals = &evidence.ConnArrivals{Process: string(p.ConnArrivals.Kind), Rate: p.ConnArrivals.Rate, Account: x.arrivals}
 	}
 	k.Times(connect, shake)
+	k.Why = why
 	k.Insecure = x.prep.plan.TLS.Insecure
 	x.run.Connections = k
 }
