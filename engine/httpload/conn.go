@@ -478,8 +478,10 @@ func (c *conn) end(o record.Outcome, now time.Duration) {
 	}
 	if o == record.Answered {
 		s.Status = uint16(c.parser.Status())
-		if !c.check.holds(c.parser.Status()) {
+		s.Expected = c.check.named()
+		if err := c.check.wrong(c.parser.Status()); err != nil {
 			s.Outcome = record.CheckFailed
+			c.p.why(answering, err)
 		}
 	}
 	c.inFlight = false

@@ -363,12 +363,22 @@ func TestBodiesFieldsAndExpectations(t *testing.T) {
 				"own field":   {carried{"GET", nil, []Field{{Name: "Content-Length", Value: []byte("5")}}, nil}, record.UnsentPolicy},
 			} {
 				seen := &notes{}
-				mustRun(t, run, Config{Target: admit(t, "https://example.com", 0, u.Host), HTTP: v, TLS: TLS{Insecure: true}, Requests: c.carried, Schedule: every(2*time.Millisecond, 5), Recorder: seen,
+				r := mustRun(t, run, Config{Target: admit(t, "https://example.com", 0, u.Host), HTTP: v, TLS: TLS{Insecure: true}, Requests: c.carried, Schedule: every(2*time.Millisecond, 5), Recorder: seen,
 					Headers: []Header{{"X-All", "all"}}, UserAgent: "us"})
 				for _, s := range seen.sorted(t, 5) {
 					if s.Outcome != c.want || s.Outcome.Sent() && (s.Status != 200 || s.BytesOut < uint64(len(c.body))) {
 						t.Errorf("HTTP/%s, %s: %+v, want %s", v, name, s, c.want)
 					}
+					if named := c.carried.expect != nil && len(c.carried.expect.status) > 0; s.Expected != named {
+						t.Errorf("HTTP/%s, %s: expected %v, want %v", v, name, s.Expected, named)
+					}
+				}
+				told := uint64(0)
+				for _, n := range r.Why {
+					told += n
+				}
+				if failed := c.want == record.CheckFailed; failed != (told == 5) || !failed && told != 0 {
+					t.Errorf("HTTP/%s, %s: %v", v, name, r.Why)
 				}
 			}
 		}
@@ -414,7 +424,7 @@ func TestExpectAtEachCut(t *testing.T) {
 				c.data([]byte(body[:i]))
 				c.data([]byte(body[i:j]))
 				c.data([]byte(body[j:]))
-				if c.holds(200) != want {
+				if (c.wrong(200) == nil) != want {
 					t.Fatalf("%q cut at %d and %d: %v", body, i, j, !want)
 				}
 			}

@@ -171,20 +171,29 @@ func (n *needle) search(b []byte, k int32) int32 {
 // named tells whether the expectation names the statuses that are right.
 func (c *checker) named() bool { return c.want != nil && len(c.want.status) > 0 }
 
-// holds tells whether the complete response was what was expected.
-func (c *checker) holds(status int) bool {
+// wrong says what of the complete response was not as expected; nil when all was. It holds nothing of what
+// the response itself carried but its status and length.
+func (c *checker) wrong(status int) error {
 	w := c.want
-	if w == nil {
-		return true
+	switch {
+	case w == nil:
+		return nil
+	case len(w.status) > 0 && !slices.Contains(w.status, uint16(status)):
+		return fmt.Errorf("status %d, which is not expected", status)
+	case c.body < w.min:
+		return fmt.Errorf("a body of less than %d bytes", w.min)
+	case w.max > 0 && c.body > w.max:
+		return fmt.Errorf("a body of more than %d bytes", w.max)
 	}
-	if len(w.status) > 0 && !slices.Contains(w.status, uint16(status)) || c.body < w.min || w.max > 0 && c.body > w.max ||
-		c.seen != 1<<len(w.fields)-1 {
-		return false
+	for i, f := range w.fields {
+		if c.seen&(1<<i) == 0 {
+			return fmt.Errorf("the header field %s is not as expected", f.Name)
+		}
 	}
 	for i, n := range c.at {
 		if int(n) < len(w.contains[i].text) {
-			return false
+			return fmt.Errorf("text %d of body_contains is not in the body", i+1)
 		}
 	}
-	return true
+	return nil
 }

@@ -21,7 +21,7 @@ func BenchmarkExpect(b *testing.B) {
 		c.field(name, value)
 		c.field(id, value)
 		c.data(body)
-		if !c.holds(200) {
+		if c.wrong(200) != nil {
 			b.Fatal("it does not hold")
 		}
 	}

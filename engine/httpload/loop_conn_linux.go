@@ -623,6 +623,9 @@ func (l *loop) end(c *loopConn, o record.Outcome, now time.Duration) {
 func (l *loop) finish(f *flight, o record.Outcome, now time.Duration) {
 	s := &f.sample
 	s.Outcome, s.Done = o, max(now, s.Sent)
+	if o == record.CheckFailed {
+		l.result.Why.note(answering, f.wrong)
+	}
 	if o == record.TimedOut {
 		expired(s, l.cfg.Limits.Timeout)
 	}

@@ -18,6 +18,7 @@ type flight struct {
 	req    Request
 	sample record.Sample
 	check  checker
+	wrong  error  // what was not as expected, when that is how it ended
 	stream uint32 // HTTP/2
 	tag    uint32
 
@@ -42,7 +43,7 @@ func (f *flight) begin(w waiting, now time.Duration) {
 // judge gives the outcome of a complete and valid response.
 func (f *flight) judge(status int) record.Outcome {
 	f.sample.Status, f.sample.Expected = uint16(status), f.check.named()
-	if f.check.holds(status) {
+	if f.wrong = f.check.wrong(status); f.wrong == nil {
 		return record.Answered
 	}
 	return record.CheckFailed

@@ -91,6 +91,9 @@ type portable struct {
 	peak     int
 	observed Result // what is not counted below
 
+	saying  sync.Mutex // reasons; it may be taken with any other lock held
+	reasons Reasons
+
 	released, limitHit, ports, fds, rate, discarded, in, bytesOut atomic.Uint64
 }
 
@@ -296,7 +299,7 @@ func (p *portable) stands(c *conn, two bool, o record.Outcome) {
 	if o != record.Answered {
 		if o != record.UnsentStop {
 			p.observed.ConnFailed++
-			p.observed.Why.note(c.doing, c.cause)
+			p.why(c.doing, c.cause)
 		}
 		return
 	}
@@ -327,16 +330,16 @@ func (p *portable) overtime(s *record.Sample, some bool) record.Outcome {
 
 // why counts a failure.
 func (p *portable) why(doing string, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.observed.Why.note(doing, err)
+	p.saying.Lock()
+	defer p.saying.Unlock()
+	p.reasons.note(doing, err)
 }
 
 // broke counts an answer that the end of its connection cut off or kept from coming.
 func (p *portable) broke(o record.Outcome, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.observed.Why.broke(o, err)
+	p.saying.Lock()
+	defer p.saying.Unlock()
+	p.reasons.broke(o, err)
 }
 
 // next gives the arrival that waits longest; without one the connection falls idle. One that wants a
@@ -494,5 +497,8 @@ func (p *portable) result() *Result {
 	r.Released, r.ConnPeak, r.ConnLimitHit = p.released.Load(), p.peak, p.limitHit.Load()
 	r.PortsExhausted, r.FDExhausted, r.RateLimited, r.Discarded = p.ports.Load(), p.fds.Load(), p.rate.Load(), p.discarded.Load()
 	r.BytesIn, r.BytesOut = p.in.Load(), p.bytesOut.Load()
+	p.saying.Lock()
+	defer p.saying.Unlock()
+	r.Why = p.reasons
 	return &r
 }

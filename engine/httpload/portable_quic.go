@@ -232,6 +232,9 @@ func (x *three) exchange(f *flight, w waiting, now time.Duration) bool {
 func (x *three) end(f *flight, o record.Outcome) {
 	s := &f.sample
 	s.Outcome, s.Done = o, max(x.p.epoch.Now(), s.Sent)
+	if o == record.CheckFailed {
+		x.p.why(answering, f.wrong)
+	}
 	if o == record.TimedOut {
 		expired(s, x.p.cfg.Limits.Timeout)
 	}

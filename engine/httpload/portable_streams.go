@@ -291,6 +291,9 @@ func (x *streams) settle(over []*flight, limit int, draining bool) {
 			f.w.resent++
 			p.again(f.w)
 		} else {
+			if f.sample.Outcome == record.CheckFailed {
+				p.why(answering, f.wrong)
+			}
 			p.record(&f.sample)
 		}
 	}
