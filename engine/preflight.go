@@ -12,9 +12,12 @@ const spareFDs = 64
 // one connection to each of the target's addresses.
 func Preflight(l Limits, addresses int) error {
 	need := l.MaxConnections + spareFDs
-	if have := raiseFDLimit(need); have >= 0 && have < need {
+	if have := raiseFDLimit(need); have >= 0 && have <= spareFDs {
+		return fault.New(fault.GEN004, "this process may open %d file descriptors, and a run needs %d besides its connections", have, spareFDs).
+			WithNext("Raise the limit (`ulimit -n %d`).", need)
+	} else if have >= 0 && have < need {
 		return fault.New(fault.GEN004, "%d connections need %d file descriptors, and this process may open %d", l.MaxConnections, need, have).
-			WithNext("Raise the limit (`ulimit -n %d`), or set `max_connections` to %d or less.", need, max(1, have-spareFDs))
+			WithNext("Raise the limit (`ulimit -n %d`), or set `max_connections` to %d or less.", need, have-spareFDs)
 	}
 	if ports := localPorts(); ports >= 0 && ports*max(1, addresses) < l.MaxConnections {
 		return fault.New(fault.GEN004, "%d connections to %d address(es) need more local ports than the %d of this machine", l.MaxConnections, addresses, ports).

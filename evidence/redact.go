@@ -147,7 +147,7 @@ var rules = []rule{
 	{regexp.MustCompile(secretName + `(\\?["']?\s*[=:]\s*')[^'\r\n]*`), "${1}${2}" + Mask},
 	{regexp.MustCompile(secretName + `(\\?["']?\s*[=:]\s*)[^&\s"'<>;,#\\]+`), "${1}${2}" + Mask},
 	// --password hunter2, and a token written where the name of one belongs
-	{regexp.MustCompile(`(?i)(--?[\w-]*(?:token|password|passwd|secret|api[_-]?key)\s+)[^\s"'<>-][^\s"'<>]*`), "${1}" + Mask},
+	{regexp.MustCompile(`(?i)((?:^|[^\w-])--?[\w-]*(?:token|password|passwd|secret|api[_-]?key)\s+)[^\s"'<>-][^\s"'<>]*`), "${1}" + Mask},
 	{regexp.MustCompile(`(?i)\b((?:bearer|basic)\s*:\s*["']?)[^\s"'{}\[]+`), "${1}" + Mask},
 	{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{16,}`), "${1} " + Mask},
 	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?`), Mask},
@@ -167,10 +167,18 @@ func (r *Redactor) String(s string) string {
 		}
 	}
 	for _, rule := range rules {
-		s = rule.find.ReplaceAllString(s, rule.with)
+		s = rule.find.ReplaceAllStringFunc(s, func(found string) string {
+			if reference.MatchString(found) {
+				return found
+			}
+			return rule.find.ReplaceAllString(found, rule.with)
+		})
 	}
 	return s
 }
+
+// reference is a field whose value is nothing but the name of where the secret is.
+var reference = regexp.MustCompile(`^[^:="']+\\?["']?\s*[:=]\s*\\?["']?\$\{env:\w+\}[\s"'}\]\\]*$`)
 
 // Error gives an error whose text has no secret; nil stays nil.
 func (r *Redactor) Error(err error) error {

@@ -40,6 +40,11 @@ func TestPatterns(t *testing.T) {
 		{"shop --password --verbose", "shop --password --verbose"},
 		{"auht: {bearer: t0k3n}", "auht: {bearer: [redacted]}"},
 		{"auth: {bearer: {env: TOKEN}}", "auth: {bearer: {env: TOKEN}}"},
+		{`headers: {X-Api-Key: "${env:SHOP_KEY}"}`, `headers: {X-Api-Key: "${env:SHOP_KEY}"}`},
+		{`Authorization: "${env:A}", X-Api-Key: "k1"`, "Authorization: [redacted]"},
+		{`{a-token: "t0k3n", X-Api-Key: "${env:A}"}`, `{a-token: "[redacted]", X-Api-Key: "${env:A}"}`},
+		{"Authorization: Bearer abc ${env:A}", "Authorization: [redacted]"},
+		{"(load.headers.X-Api-Key takes it)", "(load.headers.X-Api-Key takes it)"},
 		{"basic figures of the run", "basic figures of the run"},
 	} {
 		got := r.String(c.in)

@@ -536,6 +536,9 @@ func (c *checker) request(route string, r Request, auth bool) {
 		c.say(fault.MAN004, path, "%s: a body has 1 MiB at most", path)
 	}
 	at := path + ".expect"
+	if c.given(at+".status") && len(r.Expect.Status) == 0 {
+		c.say(fault.MAN004, at+".status", "%s.status names no status, so every answer would be wrong; leave it out to expect none in particular", at)
+	}
 	for i, s := range r.Expect.Status {
 		if s < 200 || s > 599 {
 			c.say(fault.MAN004, index(at+".status", i), "%s.status must be from 200 to 599, not %d", at, s)

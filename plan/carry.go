@@ -272,3 +272,13 @@ func (c *compiler) carriageDigest() string {
 	}
 	return digestOf(b)
 }
+
+// CheckCarried gives every problem of what the manifest has requests carry, without any traffic: headers
+// and secrets, bodies and expectations, certificates.
+func CheckCarried(m *manifest.Manifest, getenv func(string) string) fault.List {
+	c := &compiler{in: Input{Manifest: m, Getenv: getenv}, m: m, load: &m.Load, plan: &Plan{}}
+	c.headers()
+	c.carriage()
+	c.cargoes()
+	return c.problems
+}

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -176,7 +178,7 @@ func (a *app) envLogs() *cobra.Command {
 			}
 			_, _ = a.readManifest() // for the secrets that the services were told; it may have gone
 			a.engage()
-			out := a.secrets.Writer(a.Out)
+			out := a.secrets.Writer(a.forEyes())
 			return errors.Join(env.Logs(c.Context(), a.dir, names[0], service, follow, out), out.Close())
 		},
 	}
@@ -207,4 +209,23 @@ func (a *app) envPrune() *cobra.Command {
 			return err
 		},
 	}
+}
+
+// forEyes is standard output, without what would steer it where it is a terminal. Into a file or a pipe
+// goes what was written.
+func (a *app) forEyes() io.Writer {
+	if f, ok := a.Out.(*os.File); ok && isTerminal(f) {
+		return harmless{a.Out}
+	}
+	return a.Out
+}
+
+type harmless struct{ to io.Writer }
+
+// Write implements io.Writer. A character that two writes share loses its parts.
+func (h harmless) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(h.to, env.Harmless(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }

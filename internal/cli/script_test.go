@@ -198,6 +198,9 @@ func cmdSecure(ts *testscript.TestScript, neg bool, args []string) {
 	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Proto", r.Proto)
 		w.Header().Set("X-Type", r.Header.Get("Content-Type"))
+		if status, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/status/")); err == nil {
+			w.WriteHeader(status)
+		}
 		_, _ = io.Copy(w, r.Body)
 	})
 	srv := httptest.NewUnstartedServer(echo)

@@ -62,6 +62,7 @@ func Check(ctx context.Context, dir string, m *manifest.Manifest) []Result {
 		out = append(out, targets(ctx, m)...)
 		out = append(out, source(m)...)
 		out = append(out, patterns(m)...)
+		out = append(out, carried(m)...)
 	}
 	return out
 }

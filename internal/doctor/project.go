@@ -16,6 +16,7 @@ import (
 
 	"seatrial/internal/consent"
 	"seatrial/manifest"
+	"seatrial/plan"
 	"seatrial/report/figure"
 	"seatrial/traffic"
 )
@@ -139,6 +140,15 @@ func routes(m *manifest.Manifest) Result {
 		return warn(name, next, "none is literal, and without a traffic source patterns send nothing: only GET / is sent")
 	}
 	return ok(name, "%s", figure.Counted(uint64(len(m.Load.SafeRoutes)), "pattern"))
+}
+
+// carried checks what requests carry besides their URL: secrets of the environment, files, certificates.
+func carried(m *manifest.Manifest) []Result {
+	var out []Result
+	for _, p := range plan.CheckCarried(m, os.Getenv) {
+		out = append(out, bad("requests", p.Next, "%s", p.Message))
+	}
+	return out
 }
 
 // targets checks that what `targets:` lists would be admitted.

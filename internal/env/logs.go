@@ -36,14 +36,19 @@ func tail(path string) string {
 	if err != nil {
 		return ""
 	}
-	text := strings.Map(func(r rune) rune {
+	text := Harmless(string(b))
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}
+
+// Harmless takes out what a terminal would obey: what a service prints must not steer it.
+func Harmless(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || !unicode.IsControl(r) && r != unicode.ReplacementChar {
 			return r
 		}
 		return -1
-	}, strings.ToValidUTF8(string(b), ""))
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+	}, strings.ToValidUTF8(text, ""))
 }
 
 // lastBytes gives the last n bytes of a file, from the start of a line where there is one.

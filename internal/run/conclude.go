@@ -191,7 +191,11 @@ func describe(code fault.Code, fs []judge.Finding, routes int) *fault.Error {
 	case fault.LOD016:
 		return fault.New(code, "p95_increase proved nothing: no baseline for any of %s that the run sent, so nothing was compared", theRoutes(routes))
 	case fault.GEN001:
-		return fault.New(code, "generator saturated: %s", fs[0].Reason)
+		e := fault.New(code, "generator saturated: %s", fs[0].Reason)
+		if fs[0].Check == judge.ConnectionErrors {
+			e.Next = "Raise `load.max_connections`, or the target's `max_rate`; otherwise lower `load.connections.rate`."
+		}
+		return e
 	case fault.GEN005:
 		return fault.New(code, "this run cannot tell on which side of the limit the value lies: %s", where)
 	default:

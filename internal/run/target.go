@@ -187,6 +187,12 @@ func (cfg Config) checkVersion(p *plan.Plan) error {
 		raw = t.URL
 	}
 	secure := strings.HasPrefix(strings.ToLower(raw), "https://")
+	if !secure && cfg.Manifest.Set("load.connections.resume") {
+		p.Warnings = append(p.Warnings, "load.connections.resume is about TLS handshakes, and the target is not https")
+	}
+	if p.Precise && p.Engine.Name != httpload.LoopName {
+		p.Warnings = append(p.Warnings, "load.precise is for the event loop; the portable engine has no use for it")
+	}
 	switch {
 	case secure:
 		return nil
