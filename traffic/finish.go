@@ -15,7 +15,7 @@ func (b *Builder) Finish(skips *Skips, now time.Time) (*Profile, *Observed, erro
 	p := &Profile{Version: ProfileVersion, Recorded: now.UTC().Truncate(time.Second), Requests: b.requests, Routes: []Route{}}
 	p.Source = ProfileSource{Kind: b.cfg.Kind, OutOfOrder: b.disorder}
 	if skips != nil {
-		p.Source.Format, p.Source.Read, p.Source.Unparsable = skips.Format, skips.Read, skips.Unparsable
+		p.Source.Format, p.Source.Read, p.Source.Unparsable = sortedFormats(skips.Format), skips.Read, skips.Unparsable
 		p.Source.NotSent = maps.Clone(skips.Reasons)
 	}
 	if b.noPath > 0 {

@@ -38,11 +38,15 @@ func (p *Profile) Encode() ([]byte, error) {
 
 // WriteFile writes the profile atomically: readers see the old file or the new one. Missing folders
 // are made.
-func (p *Profile) WriteFile(path string) (err error) {
+func (p *Profile) WriteFile(path string) error {
 	data, err := p.Encode()
 	if err != nil {
 		return err
 	}
+	return writeFile(path, data, 0o644)
+}
+
+func writeFile(path string, data []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -58,7 +62,7 @@ func (p *Profile) WriteFile(path string) (err error) {
 	}()
 	_, err = f.Write(data)
 	if err == nil {
-		err = f.Chmod(0o644)
+		err = f.Chmod(mode)
 	}
 	if err == nil {
 		err = f.Sync()
