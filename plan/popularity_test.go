@@ -29,7 +29,9 @@ type lru struct {
 	hits, asks int
 }
 
-func newLRU(size int) *lru { return &lru{size: size, order: list.New(), at: map[string]*list.Element{}} }
+func newLRU(size int) *lru {
+	return &lru{size: size, order: list.New(), at: map[string]*list.Element{}}
+}
 
 // ServeHTTP is called by one client at a time.
 func (c *lru) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -161,6 +161,9 @@ func (b *Builder) Add(e *Event) {
 	b.routes.tidy()
 }
 
+// Requests is how many events have been counted so far.
+func (b *Builder) Requests() uint64 { return b.requests }
+
 // place finds the leaf of an event: declared route, then the source's own route, then the path.
 func (b *Builder) place(e *Event, method string, path []byte) *leaf {
 	rooted := len(path) > 0 && path[0] == '/'

@@ -32,6 +32,9 @@ type Partial struct {
 	builder *Builder
 }
 
+// Under tells whether the partial was recorded under a salt.
+func (p *Partial) Under(salt []byte) bool { return p.mark == saltMark(salt) }
+
 // partialFile is the file: JSON, so that anyone can see what it holds.
 type partialFile struct {
 	Version     int            `json:"seatrial_partial"`
