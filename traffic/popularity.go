@@ -209,7 +209,7 @@ func (t *tally) popularity() *Popularity {
 	if m.distinct != nil {
 		p.Distinct, p.DistinctError = min(t.total, uint64(math.Round(m.distinct.estimate()))), sketchError
 	}
-	if p.Distinct == 1 {
+	if p.Distinct == 1 && p.Requests >= minTop {
 		zero := 0.0
 		p.Exponent, p.Support = &zero, 1
 		return p

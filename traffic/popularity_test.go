@@ -85,7 +85,10 @@ func TestFitOfTooLittle(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	one := &tally{}
-	for range 3 {
+	for n := range minTop {
+		if _, ok := one.popularity().Law(); ok {
+			t.Errorf("one value of %d requests has a law", n)
+		}
 		one.add(7, firstHold)
 	}
 	if law, ok := one.popularity().Law(); !ok || law != (Law{0, 1}) {
