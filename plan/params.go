@@ -98,6 +98,7 @@ func (c *compiler) observed(r *traffic.Route, t *traffic.Template, tuples []traf
 		return v, d, "no values are known for its placeholders; give them under load.params"
 	}
 	c.warnOfFewValues(r, t, len(tuples))
+	c.warnOfRareValues(r, tuples)
 	if refused > 0 && len(kept) > 0 {
 		c.warn("%s: %d of %d observed requests are not sent: %s", r.Name(), refused, len(tuples), d.Why())
 	}
@@ -127,6 +128,27 @@ func (c *compiler) warnOfFewValues(r *traffic.Route, t *traffic.Template, kept i
 			c.warn("%s: production asked for some %s, and %s are kept to be sent: caches will meet fewer different requests than production's do",
 				r.Name(), figure.Counted(p.Distinct, "value"), figure.Count(uint64(kept)))
 		}
+	}
+}
+
+// maxRepeated is the share of all requests that may be for values asked for before although production's
+// were not, without a word; fewer requests than minRepeated are too few for a word about caches.
+const (
+	maxRepeated = 0.03
+	minRepeated = 100
+)
+
+// warnOfRareValues tells that a cache as large as all values will look better than production's: values
+// that were asked for once are drawn again as any other, and as many are not drawn at all.
+func (c *compiler) warnOfRareValues(r *traffic.Route, tuples []traffic.Tuple) {
+	var missed, requests float64
+	for _, t := range tuples {
+		missed += math.Exp(-float64(t.Count))
+		requests += float64(t.Count)
+	}
+	if share := missed / requests; share*r.Weight > maxRepeated && requests >= minRepeated {
+		c.warn("%s: most of its values were asked for once or twice, so that a large cache will hit in up to %s more of its requests than production's; pick: observed over a pool of load.params does not have this flaw",
+			r.Name(), figure.Share(share))
 	}
 }
 

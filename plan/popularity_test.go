@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -270,5 +271,66 @@ func TestObservedPickRefusals(t *testing.T) {
 	p := compile(t, Input{Manifest: parse(t, text), Source: full})
 	if len(p.Warnings) == 0 || !strings.Contains(strings.Join(p.Warnings, "\n"), "drawn from 100 values, and production's law runs over some 500") {
 		t.Errorf("warnings %q", p.Warnings)
+	}
+}
+
+// Where each path must be checked by itself, values keep the law's weights, and those beyond its ranks are
+// not sent.
+func TestObservedPickOfCheckedPaths(t *testing.T) {
+	source, _ := recordedStream(t, production(1, 3, 20_000))
+	text := strings.Replace(cacheManifest, "safe_routes", "unsafe_routes: [\"GET /items/secret\"]\n  safe_routes", 1) +
+		"  params: {\"GET /items/{id}\": {id: {values: [a, b, c, d, e, f, secret], pick: observed}}}\n"
+	p := compile(t, Input{Manifest: parse(t, text), Source: source})
+	if n := p.Routes[0].Values; n < 2 || n > 3 {
+		t.Fatalf("%d values, want the law's three, less the forbidden one", n)
+	}
+	counts := map[string]float64{}
+	var r httpload.Request
+	const draws = 30_000
+	for i := range uint64(draws) {
+		p.At(i, &r)
+		counts[string(r.Target)]++
+	}
+	if len(counts) != p.Routes[0].Values || counts["/items/secret"] > 0 {
+		t.Fatalf("sent %v", counts)
+	}
+	var all []float64
+	for _, n := range counts {
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	if r := all[0] / all[len(all)-1]; r < 1.3 {
+		t.Errorf("%v is even", counts)
+	}
+}
+
+// A short log shows only some of the values there are. A pool under pick: observed hits as production
+// all the same; of the source's own values it is said that they cannot.
+func TestShortLogs(t *testing.T) {
+	const requests = 20_000
+	for _, exponent := range []float64{0.8, 1, 1.2} {
+		stream := production(exponent, 10_000, requests)
+		source, observed := recordedStream(t, stream)
+		text, _ := poolManifest(t, 30_000)
+		pool := compile(t, Input{Manifest: parse(t, text), Source: source})
+		own := compile(t, Input{Manifest: parse(t, cacheManifest), Source: source, Observed: observed})
+		want, got, ownHits := newLRU(requests), newLRU(requests), newLRU(requests)
+		var r httpload.Request
+		for i, p := range stream {
+			want.ask(p)
+			pool.At(uint64(i), &r)
+			got.ask(string(r.Target))
+			own.At(uint64(i), &r)
+			ownHits.ask(string(r.Target))
+		}
+		if math.Abs(got.rate()-want.rate()) > 0.03 {
+			t.Errorf("exponent %g: hit rate %.3f, production's %.3f", exponent, got.rate(), want.rate())
+		}
+		said := strings.Contains(strings.Join(own.Warnings, "\n"), "asked for once or twice")
+		if off := ownHits.rate() - want.rate(); (off > 0.035 && !said) || (off < 0.02 && said) {
+			t.Errorf("exponent %g: the source's own values hit %.3f more, and it is said: %v", exponent, off, said)
+		}
+		t.Logf("exponent %g: production %.3f, pool %.3f, own values %.3f", exponent, want.rate(), got.rate(), ownHits.rate())
 	}
 }
