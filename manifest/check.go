@@ -638,11 +638,7 @@ func (c *checker) params(route string, params map[string]Param) {
 		if !slices.Contains(placeholders(route), name) {
 			c.say(fault.MAN004, at, "%s: the route %s has no placeholder {%s}", at, route, name)
 		}
-		if p.Pick == "observed" {
-			c.say(fault.MAN007, at+".pick", "%s.pick: this build cannot do observed yet", at)
-		} else {
-			c.oneOf(at+".pick", p.Pick, "uniform", "zipf")
-		}
+		c.oneOf(at+".pick", p.Pick, "uniform", "zipf", "observed")
 		if c.legible(at) {
 			c.param(at, p)
 		}

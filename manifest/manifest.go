@@ -201,7 +201,7 @@ type Param struct {
 	Values []string  `yaml:"values" seatrial:"text" jsonschema_description:"The values themselves."`
 	File   string    `yaml:"file" jsonschema_description:"Path of a file with one value on each line."`
 	Int    *IntRange `yaml:"int" jsonschema_description:"Whole numbers from min to max."`
-	Pick   string    `yaml:"pick" jsonschema:"enum=uniform,enum=zipf,default=uniform" jsonschema_description:"How values are picked."`
+	Pick   string    `yaml:"pick" jsonschema:"enum=uniform,enum=zipf,enum=observed,default=uniform" jsonschema_description:"How values are picked; observed: as often as production's values came again, which the profile or the source tells."`
 }
 
 // IntRange is inclusive on both ends.

@@ -18,6 +18,7 @@ import (
 
 	"seatrial/fault"
 	"seatrial/manifest"
+	"seatrial/report/figure"
 	"seatrial/traffic"
 )
 
@@ -91,11 +92,13 @@ func (c *compiler) observed(r *traffic.Route, t *traffic.Template, tuples []traf
 			refused, d = refused+1, one
 			continue
 		}
-		kept[path] += float64(tuple.Count)
+		kept[path] += tuple.Weight
 	}
 	if len(kept) == 0 && refused == 0 {
 		return v, d, "no values are known for its placeholders; give them under load.params"
 	}
+	c.warnOfFewValues(r, t, len(tuples))
+	c.warnOfRareValues(r, tuples)
 	if refused > 0 && len(kept) > 0 {
 		c.warn("%s: %d of %d observed requests are not sent: %s", r.Name(), refused, len(tuples), d.Why())
 	}
@@ -115,6 +118,38 @@ func enumerated(kept map[string]float64) values {
 	}
 	v.digest = hex.EncodeToString(h.Sum(nil))
 	return v
+}
+
+// warnOfFewValues tells that caches will look better than production's. More than a tenth is told: less
+// is within what the estimate of the number of values can be wrong by.
+func (c *compiler) warnOfFewValues(r *traffic.Route, t *traffic.Template, kept int) {
+	if keys := t.Keys(); len(keys) == 1 {
+		if p := r.Popularity[keys[0]]; p != nil && float64(p.Distinct) > 1.1*float64(kept) {
+			c.warn("%s: production asked for some %s, and %s are kept to be sent: caches will meet fewer different requests than production's do",
+				r.Name(), figure.Counted(p.Distinct, "value"), figure.Count(uint64(kept)))
+		}
+	}
+}
+
+// maxRepeated is the share of all requests that may be for values asked for before although production's
+// were not, without a word; fewer requests than minRepeated are too few for a word about caches.
+const (
+	maxRepeated = 0.03
+	minRepeated = 100
+)
+
+// warnOfRareValues tells that a cache as large as all values will look better than production's: values
+// that were asked for once are drawn again as any other, and as many are not drawn at all.
+func (c *compiler) warnOfRareValues(r *traffic.Route, tuples []traffic.Tuple) {
+	var missed, requests float64
+	for _, t := range tuples {
+		missed += math.Exp(-float64(t.Count))
+		requests += float64(t.Count)
+	}
+	if share := missed / requests; share*r.Weight > maxRepeated && requests >= minRepeated {
+		c.warn("%s: most of its values were asked for once or twice, so that a large cache will hit in up to %s more of its requests than production's; pick: observed over a pool of load.params does not have this flaw",
+			r.Name(), figure.Share(share))
+	}
 }
 
 // hashPart adds a length-prefixed text, so that no two lists hash alike.
@@ -184,6 +219,9 @@ func (c *compiler) combinations(method string, t *traffic.Template, pools []pool
 	chosen := make([]string, len(pools))
 	var walk func(i int, weight float64)
 	walk = func(i int, weight float64) {
+		if weight == 0 {
+			return // a value beyond the ranks of its law
+		}
 		if i < len(pools) {
 			for k := range pools[i].size() {
 				chosen[i] = pools[i].values.Value(uint64(k))
@@ -217,18 +255,25 @@ func (p *pool) weight(k int) float64 {
 	if p.zipf {
 		return 1 / float64(k+1)
 	}
-	return 1
+	return p.values.Weight(uint64(k))
 }
 
 // pool reads the values of one placeholder.
 func (c *compiler) pool(route, key string, p manifest.Param) (pool, bool) {
 	at := fmt.Sprintf("load.params[%q].%s", route, key)
 	out := pool{key: key, plain: true, zipf: p.Pick == traffic.PickZipf}
+	by := picking{pick: p.Pick, seed: derive(c.plan.Seed, route, key+" ranks")}
+	if p.Pick == traffic.PickObserved {
+		var ok bool
+		if by.law, ok = c.law(at, route, key); !ok {
+			return out, false
+		}
+	}
 	raw := p.Values
 	var err error
 	switch {
 	case p.Int != nil:
-		if out.values, err = traffic.NewIntPool(p.Int.Min, p.Int.Max, p.Pick); err == nil {
+		if out.values, err = by.ints(p.Int.Min, p.Int.Max); err == nil {
 			out.distinct = out.size()
 		}
 	default:
@@ -236,18 +281,78 @@ func (c *compiler) pool(route, key string, p manifest.Param) (pool, bool) {
 			raw, err = c.lines(p.File)
 		}
 		if err == nil {
-			err = out.texts(raw, p.Pick)
+			err = out.texts(raw, by)
 		}
 	}
 	if err != nil {
 		c.problem(fault.MAN004, at, "%s: %v", at, err)
 		return out, false
 	}
+	if p.Pick == traffic.PickObserved {
+		out.distinct = int(min(uint64(out.distinct), by.law.Values)) // ranks beyond the law are never drawn
+		c.warnOfSmallPool(route, key, &out, by.law)
+	}
 	return out, true
 }
 
+// picking is how the values of a pool are drawn.
+type picking struct {
+	pick string
+	law  traffic.Law // of pick: observed
+	seed uint64
+}
+
+func (by picking) ints(low, high int64) (*traffic.Pool, error) {
+	if by.pick == traffic.PickObserved {
+		return traffic.NewPopularIntPool(low, high, by.law, by.seed)
+	}
+	return traffic.NewIntPool(low, high, by.pick)
+}
+
+func (by picking) texts(values []string) (*traffic.Pool, error) {
+	if by.pick == traffic.PickObserved {
+		return traffic.NewPopularPool(values, by.law, by.seed)
+	}
+	return traffic.NewPool(values, nil, by.pick)
+}
+
+// law is how popular production's values of a placeholder were: by the committed profile where it tells,
+// else by the source. Where neither tells, a guess would pass for a measurement, so it is a problem.
+func (c *compiler) law(at, route, key string) (traffic.Law, bool) {
+	var seen *traffic.Popularity
+	for _, p := range []*traffic.Profile{c.in.Profile, c.in.Source} {
+		if p == nil {
+			continue
+		}
+		for i := range p.Routes {
+			if r := &p.Routes[i]; r.Name() == route && r.Popularity[key] != nil {
+				if law, ok := r.Popularity[key].Law(); ok {
+					return law, true
+				}
+				seen = r.Popularity[key]
+			}
+		}
+	}
+	if seen != nil {
+		c.problem(fault.MAN004, at+".pick", "%s.pick is observed, but too few of production's values of {%s} came again to tell how popular they are: %s on %s",
+			at, key, figure.Counted(seen.Requests, "request"), figure.Counted(seen.Distinct, "value")).
+			Next = "Record a longer log with `seatrial traffic record`, or set pick to uniform or zipf."
+		return traffic.Law{}, false
+	}
+	c.problem(fault.MAN004, at+".pick", "%s.pick is observed, but neither the profile nor the source tells how popular the values of {%s} are on %s", at, key, route).
+		Next = "Record a profile with `seatrial traffic record` and name it under load.traffic.profile, or set pick to uniform or zipf."
+	return traffic.Law{}, false
+}
+
+func (c *compiler) warnOfSmallPool(route, key string, p *pool, law traffic.Law) {
+	if float64(p.size())*1.1 < float64(law.Values) {
+		c.warn("%s: {%s} is drawn from %s, and production's law runs over some %s: caches will meet fewer different requests than production's do",
+			route, key, figure.Counted(uint64(p.size()), "value"), figure.Count(law.Values))
+	}
+}
+
 // texts escapes values so that each is one segment.
-func (p *pool) texts(raw []string, pick string) error {
+func (p *pool) texts(raw []string, by picking) error {
 	escaped := make([]string, len(raw))
 	for i, v := range raw {
 		if v == "" || !utf8.ValidString(v) || len(v) > maxPath {
@@ -257,7 +362,7 @@ func (p *pool) texts(raw []string, pick string) error {
 		escaped[i] = traffic.EscapeSegment(v)
 	}
 	var err error
-	p.values, err = traffic.NewPool(escaped, nil, pick)
+	p.values, err = by.texts(escaped)
 	slices.Sort(escaped)
 	p.distinct = len(slices.Compact(escaped))
 	return err

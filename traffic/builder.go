@@ -18,7 +18,7 @@ const AssumedRate = 5
 // Defaults of BuilderConfig.
 const (
 	DefaultMaxDistinct = 50
-	DefaultKeep        = 1024
+	DefaultKeep        = 1 << 16
 )
 
 // BuilderConfig shapes a Builder.
@@ -26,7 +26,8 @@ type BuilderConfig struct {
 	Kind        string   // of the source: otel, access_log
 	Declared    []string // templates, optionally with a method in front, that win over all else (TR-22)
 	MaxDistinct int      // more distinct literals than this at one position may collapse (TR-21); 0: DefaultMaxDistinct
-	Keep        int      // distinct raw paths kept per route for its placeholders; 0: DefaultKeep
+	Keep        int      // distinct raw paths kept per route for its placeholders; 0: DefaultKeep; negative: none
+	Salt        []byte   // secret that values are hashed under; nil: random, and gone with the Builder
 }
 
 // Builder counts events into a Profile. Its result depends on the multiset of events only, not on
@@ -42,6 +43,8 @@ type Builder struct {
 	parsed    map[string]*parse // Event.Route, as read; bounded
 	rawPaths  *sketch
 	sampling  sampling
+	salt      salt
+	held      int // values in tallies; never less than there are, but for what does not fit at all
 
 	requests, timed  uint64
 	first, last      int64
@@ -76,11 +79,12 @@ func NewBuilder(cfg BuilderConfig) (*Builder, error) {
 	if cfg.MaxDistinct <= 0 {
 		cfg.MaxDistinct = DefaultMaxDistinct
 	}
-	if cfg.Keep <= 0 {
+	if cfg.Keep == 0 {
 		cfg.Keep = DefaultKeep
 	}
 	b := &Builder{cfg: cfg, paths: newTree(), routes: newTree(), unmatched: map[string]*leaf{},
-		parsed: map[string]*parse{}, rawPaths: newSketch(), sampling: sampling{exactSamples, cfg.Keep}}
+		parsed: map[string]*parse{}, rawPaths: newSketch(), sampling: sampling{exactSamples, cfg.Keep, firstHold},
+		salt: newSalt(cfg.Salt)}
 	var problems fault.List
 	for _, d := range cfg.Declared {
 		method, path := "", d
@@ -147,10 +151,18 @@ func (b *Builder) Add(e *Event) {
 	b.relax()
 	l := b.place(e, method, path)
 	l.add(e, b.sampling.limit)
-	b.remember(l, path)
+	if len(path) > 0 && path[0] == '/' && !b.isUnmatched(l) {
+		if b.held += l.note(path, b.salt, b.sampling.hold); b.held > maxHeld {
+			b.forget()
+		}
+		b.remember(l, path)
+	}
 	b.paths.tidy()
 	b.routes.tidy()
 }
+
+// Requests is how many events have been counted so far.
+func (b *Builder) Requests() uint64 { return b.requests }
 
 // place finds the leaf of an event: declared route, then the source's own route, then the path.
 func (b *Builder) place(e *Event, method string, path []byte) *leaf {
@@ -209,7 +221,7 @@ func (b *Builder) read(route []byte) *Template {
 
 // remember keeps the raw path for its values.
 func (b *Builder) remember(l *leaf, path []byte) {
-	if len(path) == 0 || path[0] != '/' || len(path) > maxKeptPath {
+	if b.cfg.Keep < 0 || len(path) > maxKeptPath {
 		return
 	}
 	hash := mix64(hashBytes(hashSeed, path))
@@ -218,6 +230,42 @@ func (b *Builder) remember(l *leaf, path []byte) {
 		b.paths.keep, b.routes.keep = b.sampling.keep, b.sampling.keep
 	}
 	l.values.add(path, hash, 1, b.sampling.keep)
+}
+
+func (b *Builder) isUnmatched(l *leaf) bool { return b.unmatched[l.method] == l }
+
+// forget halves how many values each place holds until half of the room is free.
+func (b *Builder) forget() {
+	for {
+		sum := 0
+		b.leaves(func(l *leaf) {
+			for i := range l.places {
+				sum += l.places[i].shrink(b.sampling.hold)
+			}
+		})
+		b.held = min(sum, maxHeld/2)
+		if sum <= maxHeld/2 || b.sampling.hold == 1 {
+			return
+		}
+		b.sampling.hold /= 2
+		b.paths.hold, b.routes.hold = b.sampling.hold, b.sampling.hold
+	}
+}
+
+// leaves visits all of them but the unmatched.
+func (b *Builder) leaves(visit func(*leaf)) {
+	each := func(_ string, n *node) {
+		for _, l := range n.leaves {
+			visit(l)
+		}
+	}
+	b.paths.root.each("", each)
+	b.routes.root.each("", each)
+	for _, d := range b.declared {
+		for _, l := range d.leaves {
+			visit(l)
+		}
+	}
 }
 
 // relax lowers the number of exact samples per route on long inputs.

@@ -447,7 +447,7 @@ func TestAddDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := []Event{seen("GET", "/api/users/123/orders"), seen("GET", "/shop/x/y"), seen("GET", "/%d8%a2/x"), seen("GET", "/a/app.3f9a2c1b.js")}
+	events := []Event{seen("GET", "/api/users/123/orders"), seen("GET", "/api/users/124/orders"), seen("GET", "/shop/x/y"), seen("GET", "/%d8%a2/x"), seen("GET", "/a/app.3f9a2c1b.js")}
 	routed := seen("GET", "/u/7")
 	routed.Route = []byte("/u/:id")
 	events = append(events, routed)
@@ -499,5 +499,61 @@ func TestDurationsKeepTheirNanoseconds(t *testing.T) {
 	}
 	if got, ok := p.Routes[0].Baseline(); !ok || got != odd || p.Routes[0].Latency.P95 != 22.124797 {
 		t.Errorf("baseline %v, p95 %v ms", got, p.Routes[0].Latency.P95)
+	}
+}
+
+// TR-23: beside values, a name that was asked for fewer than five times stands in no profile, unless it
+// is declared; one that was asked for five times does.
+func TestRareNamesBecomeValues(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var events []Event
+		counts := map[string]int{}
+		for i := range rapid.IntRange(1, 12).Draw(rt, "names") {
+			name := word(i)
+			counts[name] = rapid.IntRange(1, 8).Draw(rt, name)
+			events = append(events, repeat(counts[name], seen("GET", "/people/"+name+rapid.SampledFrom([]string{"", "/orders"}).Draw(rt, "below")))...)
+		}
+		events = append(events, repeat(rapid.IntRange(5, 9).Draw(rt, "values"), seen("GET", "/people/4711"))...)
+		p, _ := build(t, BuilderConfig{Declared: []string{"/people/" + word(0), "/people/" + word(0) + "/orders"}}, events)
+		data := encode(t, p)
+		for name, n := range counts {
+			if there := bytes.Contains(data, []byte(name)); there != (n >= minLiteral || name == word(0)) {
+				rt.Fatalf("%s with %d requests is there: %v\n%s", name, n, there, data)
+			}
+		}
+	})
+}
+
+// TR-30: everything that a profile tells, of a log that can be counted by hand.
+func TestProfileTellsAll(t *testing.T) {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var events []Event
+	for i := range 100 { // 20 in each of the seconds 0, 30, 60, 90 and 120
+		e := seen("GET", fmt.Sprintf("/items/%d", 1000+i%4))
+		e.UnixNano = start.Add(time.Duration(i/20) * 30 * time.Second).UnixNano()
+		e.Duration, e.RequestSize, e.ResponseSize = time.Duration(i+1)*time.Millisecond, 7, int64(100*(i+1))
+		e.Status = []int{200, 200, 200, 301, 404, 503, 200, 200, 200, 0}[i%10]
+		events = append(events, e)
+	}
+	p, _ := build(t, BuilderConfig{Kind: "otel"}, events)
+	want := &Profile{Version: 2, Recorded: testNow, Source: ProfileSource{Kind: "otel", Format: "test", Read: 100},
+		Window: &Window{start, start.Add(2 * time.Minute), 120}, Requests: 100, Rate: 100.0 / 120,
+		PerMinute: []uint64{40, 40, 20}, PerMinuteBucket: 60,
+		// 121 seconds, five of them with 20: the mean is 100/121, the sum of squares 5 * 400.
+		Dispersion:      (5*400 - 100.0*100/121) / 120 / (100.0 / 121),
+		PeakConcurrency: 20,
+		Gaps:            []Gap{{start, 30}, {start.Add(30 * time.Second), 30}, {start.Add(60 * time.Second), 30}, {start.Add(90 * time.Second), 30}},
+		Routes: []Route{{Method: "GET", Path: "/items/{id}", Requests: 100, Weight: 1,
+			Status:     map[string]uint64{"2xx": 60, "3xx": 10, "4xx": 10, "5xx": 10, "none": 10},
+			Latency:    &Quantiles{100, 50, 95, 99, 100},
+			Request:    &Quantiles{100, 7, 7, 7, 7},
+			Response:   &Quantiles{100, 5000, 9500, 9900, 10_000},
+			Popularity: map[string]*Popularity{"id": {Requests: 100, Distinct: 4}}}}} // too few requests for a law
+	if got := p.Dispersion; math.Abs(got-want.Dispersion) > 1e-9 {
+		t.Errorf("dispersion %v, want %v", got, want.Dispersion)
+	}
+	p.Dispersion = want.Dispersion
+	if got, want := encode(t, p), encode(t, want); !bytes.Equal(got, want) {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

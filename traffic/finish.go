@@ -15,7 +15,7 @@ func (b *Builder) Finish(skips *Skips, now time.Time) (*Profile, *Observed, erro
 	p := &Profile{Version: ProfileVersion, Recorded: now.UTC().Truncate(time.Second), Requests: b.requests, Routes: []Route{}}
 	p.Source = ProfileSource{Kind: b.cfg.Kind, OutOfOrder: b.disorder}
 	if skips != nil {
-		p.Source.Format, p.Source.Read, p.Source.Unparsable = skips.Format, skips.Read, skips.Unparsable
+		p.Source.Format, p.Source.Read, p.Source.Unparsable = sortedFormats(skips.Format), skips.Read, skips.Unparsable
 		p.Source.NotSent = maps.Clone(skips.Reasons)
 	}
 	if b.noPath > 0 {
@@ -37,8 +37,10 @@ func (b *Builder) Finish(skips *Skips, now time.Time) (*Profile, *Observed, erro
 		if err != nil {
 			return nil, nil, errors.New("traffic: a template that cannot be read back: " + f.path)
 		}
-		if !t.Literal() && !t.Rest() {
-			observed.routes[r.Name()] = f.leaf.values.tuples(t, b.sampling.keep)
+		made := &p.Routes[len(p.Routes)-1]
+		made.Popularity = f.leaf.popularity(t)
+		if !t.Literal() && !t.Rest() && b.sampling.keep > 0 {
+			observed.routes[r.Name()] = f.leaf.values.tuples(t, b.sampling.keep, made.Popularity)
 		}
 	}
 	return p, observed, nil
@@ -56,7 +58,7 @@ func (b *Builder) gather() []found {
 	add := func(path string, l *leaf) {
 		name := l.method + " " + path
 		if f := byName[name]; f != nil {
-			f.leaf.merge(l, b.sampling.limit, b.sampling.keep)
+			f.leaf.merge(l, b.sampling)
 			return
 		}
 		byName[name] = &found{path, l}

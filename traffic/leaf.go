@@ -14,6 +14,7 @@ type leaf struct {
 	duration dist      // ns
 	request  dist      // bytes
 	response dist      // bytes
+	places   []tally   // what stood at each segment of the path, from the left
 	values   reservoir
 }
 
@@ -35,15 +36,66 @@ func (l *leaf) add(e *Event, limit int) {
 	}
 }
 
-func (l *leaf) merge(o *leaf, limit, keep int) {
+// note counts what stood in each segment of a path and tells how many values are held in addition.
+func (l *leaf) note(path []byte, s salt, hold int) int {
+	grown := 0
+	for at, left := 0, path[1:]; at < maxDepth; at++ {
+		seg, more := left, false
+		for i, c := range left {
+			if c == '/' {
+				seg, left, more = left[:i], left[i+1:], true
+				break
+			}
+		}
+		if at == len(l.places) {
+			l.places = append(l.places, tally{})
+		}
+		grown += l.places[at].add(s.hash(seg), hold)
+		if !more {
+			break
+		}
+	}
+	return grown
+}
+
+// popularity tells it for each placeholder of the leaf's template; nil when nothing is known. A rest has
+// none: it stands for whole paths.
+func (l *leaf) popularity(t *Template) map[string]*Popularity {
+	out := map[string]*Popularity{}
+	key := 0
+	for at := range t.segs {
+		kind := t.segs[at].kind
+		if kind == literal {
+			continue
+		}
+		if kind != rest && at < len(l.places) {
+			if p := l.places[at].popularity(); p != nil {
+				out[t.keys[key]] = p
+			}
+		}
+		key++
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+func (l *leaf) merge(o *leaf, s sampling) {
 	l.n += o.n
 	for i, n := range o.status {
 		l.status[i] += n
 	}
-	l.duration.merge(&o.duration, limit)
-	l.request.merge(&o.request, limit)
-	l.response.merge(&o.response, limit)
-	l.values.merge(&o.values, keep)
+	l.duration.merge(&o.duration, s.limit)
+	l.request.merge(&o.request, s.limit)
+	l.response.merge(&o.response, s.limit)
+	for i := range o.places {
+		if i == len(l.places) {
+			l.places = append(l.places, tally{})
+		}
+		l.places[i].merge(&o.places[i], s.hold)
+	}
+	l.values.merge(&o.values, s.keep)
 }
 
 func (l *leaf) route(path string, total uint64, limit int) Route {
@@ -165,6 +217,8 @@ func (r *reservoir) merge(o *reservoir, keep int) {
 type Tuple struct {
 	Values []string // percent-encoded as recorded, ready for Template.Append
 	Count  uint64   // requests that had them
+	// Weight is in what proportion to send them. It is Count where the source's values were all kept.
+	Weight float64
 }
 
 // Observed holds the values that the source itself had, for sending. It lives in memory only and is
@@ -184,7 +238,7 @@ func (o *Observed) Tuples(route string) []Tuple {
 }
 
 // tuples takes the values out of the paths that were kept.
-func (r *reservoir) tuples(t *Template, keep int) []Tuple {
+func (r *reservoir) tuples(t *Template, keep int, popular map[string]*Popularity) []Tuple {
 	r.trim(keep)
 	byKey := map[string]int{}
 	var out []Tuple
@@ -206,5 +260,30 @@ func (r *reservoir) tuples(t *Template, keep int) []Tuple {
 		out[i].Count += s.n
 	}
 	slices.SortFunc(out, func(a, b Tuple) int { return slices.CompareFunc(a.Values, b.Values, cmp.Compare[string]) })
+	r.weigh(out, t, popular)
 	return out
+}
+
+// weigh gives the tuples their weights. Where values had to be left out, the most popular of production
+// are among those as likely as any, so that counts alone would make the rest too even: those that were
+// kept then take the ranks of the fitted law, in the order of their counts.
+func (r *reservoir) weigh(out []Tuple, t *Template, popular map[string]*Popularity) {
+	for i := range out {
+		out[i].Weight = float64(out[i].Count)
+	}
+	if r.bound == 0 || len(t.keys) != 1 {
+		return
+	}
+	law, ok := popular[t.keys[0]].Law()
+	if !ok {
+		return
+	}
+	order := make([]int, len(out))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(out[b].Count, out[a].Count) })
+	for rank, w := range law.weights(len(out)) {
+		out[order[rank]].Weight = w
+	}
 }

@@ -6,7 +6,10 @@ import (
 )
 
 // ProfileVersion is the version that this build writes.
-const ProfileVersion = 1
+const ProfileVersion = 2
+
+// oldestVersion is the oldest that it reads: version 1 had no popularity.
+const oldestVersion = 1
 
 // MinBaseline is how many times a route must have been seen with a duration to have a baseline (TR-5).
 const MinBaseline = 20
@@ -62,6 +65,8 @@ type Route struct {
 	Latency  *Quantiles        `json:"latency_ms,omitempty"`
 	Request  *Quantiles        `json:"request_bytes,omitempty"`
 	Response *Quantiles        `json:"response_bytes,omitempty"`
+	// Popularity tells by placeholder, named as Template.Keys does, how often its values come again.
+	Popularity map[string]*Popularity `json:"popularity,omitempty"`
 	// Unmatched marks requests for which the source declares that no route matched: they are part of
 	// the mix's total and are never sent.
 	Unmatched bool `json:"unmatched,omitempty"`

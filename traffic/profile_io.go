@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,11 +38,15 @@ func (p *Profile) Encode() ([]byte, error) {
 
 // WriteFile writes the profile atomically: readers see the old file or the new one. Missing folders
 // are made.
-func (p *Profile) WriteFile(path string) (err error) {
+func (p *Profile) WriteFile(path string) error {
 	data, err := p.Encode()
 	if err != nil {
 		return err
 	}
+	return writeFile(path, data, 0o644)
+}
+
+func writeFile(path string, data []byte, mode fs.FileMode) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -57,7 +62,7 @@ func (p *Profile) WriteFile(path string) (err error) {
 	}()
 	_, err = f.Write(data)
 	if err == nil {
-		err = f.Chmod(0o644)
+		err = f.Chmod(mode)
 	}
 	if err == nil {
 		err = f.Sync()
@@ -101,8 +106,9 @@ func ReadProfile(r io.Reader, name string, now time.Time, maxAge time.Duration) 
 	switch {
 	case head.Version == nil:
 		return nil, damaged(name, errors.New("it has no version"))
-	case *head.Version != ProfileVersion:
-		return nil, fault.New(fault.TRF003, "the traffic profile %s has version %d; this build reads version %d", name, *head.Version, ProfileVersion)
+	case *head.Version < oldestVersion || *head.Version > ProfileVersion:
+		return nil, fault.New(fault.TRF003, "the traffic profile %s has version %d; this build reads versions %d to %d",
+			name, *head.Version, oldestVersion, ProfileVersion)
 	}
 	p := &Profile{}
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -220,6 +226,30 @@ func (r *Route) check(total uint64) error {
 	for _, q := range []*Quantiles{r.Latency, r.Request, r.Response} {
 		if q != nil && (q.Samples == 0 || q.Samples > r.Requests || !(q.P50 >= 0 && q.P50 <= q.P95 && q.P95 <= q.P99 && q.P99 <= q.Max)) {
 			return errors.New("quantiles do not rise, or have no samples")
+		}
+	}
+	return r.checkPopularity()
+}
+
+func (r *Route) checkPopularity() error {
+	if len(r.Popularity) == 0 {
+		return nil
+	}
+	t, err := ParseTemplate(r.Path)
+	if err != nil {
+		return errors.New("what has no placeholder has no popularity")
+	}
+	for key, p := range r.Popularity {
+		switch {
+		case !slices.Contains(t.keys, key):
+			return fmt.Errorf("its popularity names no placeholder of its own")
+		case p == nil || p.Requests == 0 || p.Requests > r.Requests || p.Distinct == 0 || p.Distinct > p.Requests:
+			return fmt.Errorf("the popularity of {%s} counts more values than requests, or none", key)
+		case !finite(p.DistinctError) || !finite(p.ExponentError):
+			return fmt.Errorf("the popularity of {%s} has an error that is negative", key)
+		case p.Exponent == nil && p.Support == 0:
+		case p.Exponent == nil || !(*p.Exponent >= 0 && *p.Exponent <= maxExponent) || p.Support < p.Distinct || p.Support > maxSupport:
+			return fmt.Errorf("the popularity of {%s} has no law of Zipf's", key)
 		}
 	}
 	return nil

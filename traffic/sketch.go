@@ -38,6 +38,18 @@ func (s *sketch) add(hash uint64) bool {
 	return true
 }
 
+// merge makes the sketch one of both sets.
+func (s *sketch) merge(o *sketch) {
+	s.inverse, s.empty = 0, 0
+	for i, r := range o.registers {
+		s.registers[i] = max(s.registers[i], r)
+		s.inverse += 1 << (sketchBits - s.registers[i])
+		if s.registers[i] == 0 {
+			s.empty++
+		}
+	}
+}
+
 func (s *sketch) estimate() float64 {
 	const m = 4096.0
 	e := 0.7213 / (1 + 1.079/m) * m * m * (1 << sketchBits) / float64(s.inverse)

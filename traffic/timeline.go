@@ -252,13 +252,7 @@ func (o *overlap) add(start, end int64) {
 		o.starts, o.ends = append(o.starts, start), append(o.ends, end)
 		return
 	}
-	if o.grid == nil {
-		o.grid = &timeline{ceil: true}
-		for i := range o.starts {
-			o.mark(o.starts[i], o.ends[i])
-		}
-		o.starts, o.ends = nil, nil
-	}
+	o.toGrid()
 	o.mark(start, end)
 }
 
@@ -295,4 +289,45 @@ func (o *overlap) peak() int {
 		top = max(top, int64(i+1-e))
 	}
 	return int(top)
+}
+
+// merge adds what o counted.
+func (t *timeline) merge(o *timeline) {
+	if !o.used {
+		return
+	}
+	if !t.used {
+		*t = *o
+		return
+	}
+	for t.shift < o.shift {
+		t.double()
+	}
+	for c := o.lo; c <= o.hi; c++ {
+		if n := o.counts[c-o.base]; n != 0 || c == o.lo || c == o.hi {
+			t.add(c<<o.shift, n)
+		}
+	}
+}
+
+// merge adds what o saw in flight.
+func (o *overlap) merge(p *overlap) {
+	if o.grid == nil && p.grid == nil && len(o.starts)+len(p.starts) <= exactIntervals {
+		o.starts, o.ends = append(o.starts, p.starts...), append(o.ends, p.ends...)
+		return
+	}
+	o.toGrid()
+	p.toGrid()
+	o.grid.merge(p.grid)
+}
+
+func (o *overlap) toGrid() {
+	if o.grid != nil {
+		return
+	}
+	o.grid = &timeline{ceil: true}
+	for i := range o.starts {
+		o.mark(o.starts[i], o.ends[i])
+	}
+	o.starts, o.ends = nil, nil
 }

@@ -42,6 +42,7 @@ type tree struct {
 type sampling struct {
 	limit int // exact samples of a dist
 	keep  int // raw paths of a reservoir
+	hold  int // values of a tally, after a purge
 }
 
 const (
@@ -181,7 +182,7 @@ func (t *tree) merge(dst, src *node) {
 	t.nodes--
 	dst.requests += src.requests
 	for _, l := range src.leaves {
-		dst.leaf(l.method).merge(l, t.limit, t.keep)
+		dst.leaf(l.method).merge(l, t.sampling)
 	}
 	if src.collapsed && !dst.collapsed {
 		t.collapse(dst)

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -16,7 +15,7 @@ import (
 const (
 	PickUniform  = "uniform"
 	PickZipf     = "zipf"     // the r-th value with weight 1/r
-	PickObserved = "observed" // each value with its own weight
+	PickObserved = "observed" // each value with its own weight, or by the law of what was observed
 )
 
 // Pool holds the values of one placeholder, or indices into a list of tuples. Which value a request
@@ -27,6 +26,8 @@ type Pool struct {
 	n      uint64
 	alias  *alias // nil: uniform, or Zipf over more than maxAlias values
 	zipf   *zipf
+	ranks  *shuffle  // from the ranks of zipf to places; nil: they are the same
+	weight []float64 // by place, where there is an alias for a law; nil otherwise
 	digest string
 }
 
@@ -100,13 +101,63 @@ func NewIntPool(low, high int64, pick string) (*Pool, error) {
 	return p, nil
 }
 
+// NewPopularPool sorts values bytewise, each once, and draws them by a law: which value has which rank
+// follows from the seed, not from its spelling. Ranks beyond the law's values are never drawn; a law over
+// more values than there are ends with them.
+func NewPopularPool(values []string, law Law, seed uint64) (*Pool, error) {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	p, err := NewPool(slices.Compact(sorted), nil, PickUniform)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.follow(law, seed)
+}
+
+// NewPopularIntPool is NewPopularPool of the whole numbers from low to high, both included.
+func NewPopularIntPool(low, high int64, law Law, seed uint64) (*Pool, error) {
+	p, err := NewIntPool(low, high, PickUniform)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.follow(law, seed)
+}
+
+func (p *Pool) follow(law Law, seed uint64) error {
+	if !(law.Exponent >= 0 && law.Exponent <= maxExponent) || law.Values == 0 {
+		return fmt.Errorf("exponent %g over %d values is no law", law.Exponent, law.Values)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %g %d %d", p.digest, PickObserved, law.Exponent, law.Values, seed))
+	p.digest = hex.EncodeToString(sum[:])
+	ranks := newShuffle(seed, p.n)
+	if p.n > maxAlias {
+		p.zipf, p.ranks = newZipf(float64(min(p.n, law.Values)), law.Exponent), &ranks
+		return nil
+	}
+	p.weight = make([]float64, p.n)
+	for rank, w := range law.weights(int(p.n)) {
+		p.weight[ranks.at(uint64(rank))] = w
+	}
+	p.setAlias(p.weight)
+	return nil
+}
+
+// Weight is how often the value at place i is drawn, in proportion. It is known for a pool of a law that
+// holds no more than a million values, and 1 for any other.
+func (p *Pool) Weight(i uint64) float64 {
+	if p.weight == nil {
+		return 1
+	}
+	return p.weight[i]
+}
+
 func (p *Pool) pickBy(pick string, weights []uint64, weighted bool) error {
 	switch pick {
 	case PickUniform, "":
 		return nil
 	case PickZipf:
 		if p.n > maxAlias {
-			p.zipf = newZipf(float64(p.n))
+			p.zipf = newZipf(float64(p.n), 1)
 			return nil
 		}
 		p.setAlias(zipfWeights(int(p.n), weights))
@@ -172,6 +223,8 @@ func (p *Pool) Pick(seed, i uint64, route uint32, position int) uint64 {
 	switch {
 	case p.alias != nil:
 		return uint64(p.alias.at(draw(stream, i)))
+	case p.zipf != nil && p.ranks != nil:
+		return p.ranks.at(p.zipf.at(stream, i))
 	case p.zipf != nil:
 		return p.zipf.at(stream, i)
 	}
@@ -191,29 +244,4 @@ func (p *Pool) AppendAt(dst []byte, seed, i uint64, route uint32, position int) 
 		return strconv.AppendInt(dst, p.min+int64(k), 10)
 	}
 	return append(dst, p.values[k]...)
-}
-
-// zipf draws ranks with weight 1/r by rejection from the integral of 1/x (rejection-inversion,
-// Hoermann and Derflinger 1996, for the exponent 1): constant memory and about one try per draw.
-type zipf struct {
-	n, top, width, near float64
-}
-
-func newZipf(n float64) *zipf {
-	bottom := math.Log(1.5) - 1 // H(1.5) - h(1)
-	z := &zipf{n: n, top: math.Log(n + 0.5)}
-	z.width = bottom - z.top
-	z.near = 2 - math.Exp(math.Log(2.5)-0.5) // 2 - H^-1(H(2.5) - h(2))
-	return z
-}
-
-func (z *zipf) at(stream, i uint64) uint64 {
-	for try := uint64(0); ; try++ {
-		u := z.top + float64(float64(draw(stream+try*0x632be59bd9b4e019, i)>>11)/(1<<53)*z.width)
-		x := math.Exp(u)
-		k := min(max(1, math.Floor(x+0.5)), z.n)
-		if k-x <= z.near || u >= math.Log(k+0.5)-1/k {
-			return min(uint64(k), uint64(z.n)) - 1
-		}
-	}
 }

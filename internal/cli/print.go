@@ -46,22 +46,7 @@ func plain(s string) string {
 func printRecorded(w io.Writer, r recorded) error {
 	p := &printer{w: w}
 	prof := r.Profile
-	p.line("read      %s of format %s: %s", figure.Counted(uint64(r.Skips.Read), "record"), r.Skips.Format, figure.Counted(prof.Requests, "request"))
-	if r.Skips.Unparsable > 0 {
-		p.line("refused   %s that did not parse", figure.Count(uint64(r.Skips.Unparsable)))
-		for _, s := range r.Skips.First {
-			p.line("          %s:%d %s", plain(s.Input), s.Line, plain(s.Reason))
-		}
-	}
-	for _, reason := range slices.Sorted(maps.Keys(r.Skips.Reasons)) {
-		p.line("not sent  %s: %s", figure.Count(uint64(r.Skips.Reasons[reason])), plain(reason))
-	}
-	for _, note := range slices.Sorted(maps.Keys(r.Skips.Notes)) {
-		p.line("noted     %s: %s", figure.Count(uint64(r.Skips.Notes[note])), plain(note))
-	}
-	if r.Warning != "" {
-		p.line("WARNING   %s", plain(r.Warning))
-	}
+	p.read(r.Skips, prof.Requests, r.Warning)
 	p.window(prof)
 	p.line("routes    %d, busiest first:", len(prof.Routes))
 	busiest := slices.Clone(prof.Routes)
@@ -79,7 +64,40 @@ func printRecorded(w io.Writer, r recorded) error {
 		return p.err
 	}
 	p.line("wrote     %s", r.Path)
+	if r.merged {
+		p.line("Next: commit it, and delete the parts and their salt: rare names stand in the parts that the profile leaves out")
+		return p.err
+	}
 	p.line("Next: commit it, then `seatrial traffic show`")
+	return p.err
+}
+
+// read tells what was read and refused.
+func (p *printer) read(skips *traffic.Skips, requests uint64, warning string) {
+	p.line("read      %s of format %s: %s", figure.Counted(uint64(skips.Read), "record"), plain(skips.Format), figure.Counted(requests, "request"))
+	if skips.Unparsable > 0 {
+		p.line("refused   %s that did not parse", figure.Count(uint64(skips.Unparsable)))
+		for _, s := range skips.First {
+			p.line("          %s:%d %s", plain(s.Input), s.Line, plain(s.Reason))
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(skips.Reasons)) {
+		p.line("not sent  %s: %s", figure.Count(uint64(skips.Reasons[reason])), plain(reason))
+	}
+	for _, note := range slices.Sorted(maps.Keys(skips.Notes)) {
+		p.line("noted     %s: %s", figure.Count(uint64(skips.Notes[note])), plain(note))
+	}
+	if warning != "" {
+		p.line("WARNING   %s", plain(warning))
+	}
+}
+
+// printPartial tells what traffic record --partial read, refused and wrote.
+func printPartial(w io.Writer, r recordedPartial) error {
+	p := &printer{w: w}
+	p.read(r.Skips, r.Requests, r.Warning)
+	p.line("wrote     %s, a part and no profile: not for committing", r.Path)
+	p.line("Next: `seatrial traffic merge` with all parts")
 	return p.err
 }
 

@@ -306,3 +306,49 @@ func TestMergedHostsAndGaps(t *testing.T) {
 		t.Errorf("exit %d, no gap is named:\n%s", exit, out)
 	}
 }
+
+// TR-31 over the command: the parts of a published log, merged in any order, are the profile of the whole
+// log, but for when it was made and how many lines were out of order.
+func TestMergedPartsAreTheWholeLog(t *testing.T) {
+	dir := t.TempDir()
+	text := sharedFile(t, "access", "apache_combined_10k.log")
+	lines := strings.SplitAfter(strings.TrimRight(string(text), "\n")+"\n", "\n")
+	files := map[string]string{"salt": "a secret of the test's own", "whole.log": string(text)}
+	const parts = 12
+	for k := range parts {
+		var part strings.Builder
+		for i := k; i < len(lines); i += parts {
+			part.WriteString(lines[i])
+		}
+		files[fmt.Sprintf("%d.log", k)] = part.String()
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) {
+		t.Helper()
+		if out, exit := seatrialIn(t, dir, append([]string{"traffic"}, args...)...); exit != 0 {
+			t.Fatalf("exit %d:\n%s", exit, out)
+		}
+	}
+	merge := []string{"merge", "--out", "merged.json"}
+	for k := range parts {
+		name := fmt.Sprintf("%d.json", k*5%parts)
+		run("record", "--from", strings.Replace(name, "json", "log", 1), "--partial", "--salt-file", "salt", "--out", name)
+		merge = append(merge, name)
+	}
+	run(merge...)
+	run("record", "--from", "whole.log", "--out", "whole.json")
+	profile := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return disorder.ReplaceAllString(when.ReplaceAllString(string(text), ""), "")
+	}
+	if profile("merged.json") != profile("whole.json") {
+		t.Error("the merged profile is another than the whole's")
+	}
+}

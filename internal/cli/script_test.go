@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/quic-go/quic-go/http3"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -67,6 +68,7 @@ func TestScripts(t *testing.T) {
 			"measures": cmdMeasures,
 			"silent":   cmdSilent,
 			"serve":    cmdServe,
+			"popular":  cmdPopular,
 			"secure":   cmdSecure,
 		},
 	})
@@ -187,6 +189,30 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	go func() { _ = srv.Serve(l) }()
 	ts.Setenv(args[0], l.Addr().String())
 	ts.Defer(func() { _ = srv.Close() })
+}
+
+// cmdPopular writes an access log in which the r-th most popular of n items was asked for 400/r times:
+// popular FILE N [FIRST]. The first item has the number FIRST (1000).
+func cmdPopular(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: popular FILE N [FIRST]")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	first := 1000
+	if len(args) > 2 {
+		first, err = strconv.Atoi(args[2])
+		ts.Check(err)
+	}
+	var b strings.Builder
+	at := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for round := range 400 {
+		for rank := 1; rank <= n && round < 400/rank; rank++ {
+			fmt.Fprintf(&b, "192.0.2.1 - - [%s] \"GET /items/%d HTTP/1.1\" 200 5\n", at.Format("02/Jan/2006:15:04:05 -0700"), first+rank)
+			at = at.Add(10 * time.Millisecond)
+		}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(b.String()), 0o600))
 }
 
 // cmdSecure serves the same handler over TLS with HTTP/2 and over QUIC with HTTP/3, with its certificate in ca.pem, and on the Unix

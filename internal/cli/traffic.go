@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -19,16 +20,21 @@ import (
 func (a *app) trafficCommand() *cobra.Command {
 	return group("traffic", "Record and show what production serves",
 		"  seatrial traffic record --from access.log\n  seatrial traffic show",
-		a.trafficRecord(), a.trafficShow())
+		a.trafficRecord(), a.trafficMerge(), a.trafficShow())
 }
 
-const profilePath = ".seatrial/traffic.json"
+const (
+	profilePath = ".seatrial/traffic.json"
+	partialPath = ".seatrial/partials/traffic.json"
+)
 
 type recordFlags struct {
-	from   []string
-	format string
-	out    string
-	routes []string
+	from    []string
+	format  string
+	out     string
+	routes  []string
+	partial bool
+	salt    string
 }
 
 func (a *app) trafficRecord() *cobra.Command {
@@ -38,14 +44,21 @@ func (a *app) trafficRecord() *cobra.Command {
 		Short: "Count what production served and write a profile to commit",
 		Long: `record reads OTLP/JSON trace exports or access logs (common, combined, vhost-combined; plain,
 gzip or zstd) and writes routes, weights, rates and baselines. It keeps no query string, no
-header, no address and no identifier, and opens no socket.`,
-		Example: "  seatrial traffic record --from telemetry/traces.json\n  zcat logs/*.gz | seatrial traffic record --from -",
-		Args:    noArgs,
-		RunE:    func(c *cobra.Command, _ []string) error { return a.record(c, f) },
+header, no address and no identifier, and opens no socket.
+
+With --partial it writes what it counted instead, for ` + "`seatrial traffic merge`" + `: record each part of a
+large log where it lies, all under one --salt-file, and merge the parts into one profile. A
+partial is not for committing: rare names that the whole may show to be values stand in it.`,
+		Example: "  seatrial traffic record --from telemetry/traces.json\n  zcat logs/*.gz | seatrial traffic record --from -\n" +
+			"  seatrial traffic record --from monday.log --partial --salt-file salt --out monday.json",
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.record(c, f) },
 	}
 	c.Flags().StringArrayVar(&f.from, "from", nil, "file or glob `PATH`, - for standard input; may be given several times")
 	c.Flags().StringVar(&f.format, "format", "", "format `F`: otel, common, combined or vhost_combined; recognised by content unless given")
-	c.Flags().StringVar(&f.out, "out", profilePath, "`PATH` that the profile goes to")
+	c.Flags().StringVar(&f.out, "out", "", "`PATH` that the profile goes to (default "+profilePath+"; with --partial "+partialPath+")")
+	c.Flags().BoolVar(&f.partial, "partial", false, "write a part to be merged, not a profile")
+	c.Flags().StringVar(&f.salt, "salt-file", "", "`PATH` of a secret that all parts share, of 16 bytes or more; values are hashed under it")
 	c.Flags().StringArrayVar(&f.routes, "route", nil, "path template `T` that wins over shape and cardinality, e.g. '/shop/{category}/{slug}'; may be given several times")
 	return c
 }
@@ -54,6 +67,10 @@ func (a *app) record(c *cobra.Command, f *recordFlags) error {
 	if len(f.from) == 0 {
 		return usage("traffic record needs --from: the file that production wrote").
 			WithNext("Run `seatrial traffic record --from access.log`.")
+	}
+	salt, err := a.salt(f)
+	if err != nil {
+		return err
 	}
 	for _, r := range f.routes {
 		if _, err := traffic.NewBuilder(traffic.BuilderConfig{Declared: []string{r}}); err != nil {
@@ -71,19 +88,27 @@ func (a *app) record(c *cobra.Command, f *recordFlags) error {
 	if format == "otel" || format == "otlp" {
 		kind, format = "otel", ""
 	}
-	t, err := intake.Read(c.Context(), intake.Config{Kind: kind, Format: format, Paths: f.from, Dir: a.dir,
-		Stdin: a.In, Declared: routes, Now: time.Now()})
+	cfg := intake.Config{Kind: kind, Format: format, Paths: f.from, Dir: a.dir, Stdin: a.In, Declared: routes, NoValues: true, Salt: salt, Now: time.Now()}
+	if f.partial {
+		return a.recordPartial(c.Context(), cfg, cmp.Or(f.out, partialPath))
+	}
+	t, err := intake.Read(c.Context(), cfg)
 	if err != nil {
 		return err
 	}
-	r := recorded{Skips: t.Skips, Profile: t.Profile, Warning: t.Warning}
+	return a.keepProfile(t, cmp.Or(f.out, profilePath), false)
+}
+
+// keepProfile writes a profile and tells of it.
+func (a *app) keepProfile(t *intake.Traffic, out string, merged bool) error {
+	r := recorded{Skips: t.Skips, Profile: t.Profile, Warning: t.Warning, merged: merged}
 	if t.Profile.Requests > 0 { // a profile of nothing must not replace one of something
-		r.Path = f.out
-		if f.out == profilePath {
+		r.Path = out
+		if out == profilePath {
 			run.Ignore(a.dir)
 		}
-		if err := t.Profile.WriteFile(a.at(f.out)); err != nil {
-			return fault.New(fault.EVD001, "the profile %s could not be written", f.out).Because(err)
+		if err := t.Profile.WriteFile(a.at(out)); err != nil {
+			return fault.New(fault.EVD001, "the profile %s could not be written", out).Because(err)
 		}
 	}
 	if a.json() {
@@ -99,6 +124,7 @@ type recorded struct {
 	Warning string           `json:"warning,omitempty"`
 	Skips   *traffic.Skips   `json:"read"`
 	Profile *traffic.Profile `json:"profile"`
+	merged  bool
 }
 
 func (a *app) at(path string) string {

@@ -258,7 +258,7 @@ func TestProfileThatCannotBeUsed(t *testing.T) {
 	}{
 		"old":     {stamped(337 * time.Hour), "LOD-025", 5},
 		"future":  {stamped(-time.Hour), "TRF-003", 5},
-		"version": {strings.Replace(string(good), `"version": 1`, `"version": 9`, 1), "version 9", 5},
+		"version": {strings.Replace(string(good), `"version": 2`, `"version": 9`, 1), "version 9", 5},
 	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)

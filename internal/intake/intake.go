@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
+	"seatrial/fault"
 	"seatrial/traffic"
 	"seatrial/traffic/accesslog"
 	"seatrial/traffic/input"
@@ -28,6 +30,8 @@ type Config struct {
 	Dir      string   // relative paths are relative to it
 	Stdin    io.Reader
 	Declared []string // templates that win over shape and cardinality (TR-22)
+	NoValues bool     // keep no value of a placeholder: nothing is to be sent
+	Salt     []byte   // secret that values are hashed under; nil: random, and gone afterwards
 	Now      time.Time
 }
 
@@ -40,12 +44,77 @@ type Traffic struct {
 	Warning  string // over 5% unparsable (TR-3), or no request at all; empty otherwise
 }
 
+// Counted is what a source gave, before a profile is made of it.
+type Counted struct {
+	Kind    string
+	Builder *traffic.Builder
+	Skips   *traffic.Skips
+	Warning string // as Traffic.Warning
+}
+
 // checkEvery is how many events are read between two looks at the context.
 const checkEvery = 4096
 
-// Read reads everything, in constant memory. Records that do not parse are counted, not errors; that
-// nothing parsed at all is one (TRF-002), and so is an input that cannot be read (TRF-001).
+// Read is Count, with a profile made of it.
 func Read(ctx context.Context, cfg Config) (*Traffic, error) {
+	c, err := Count(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	out := &Traffic{Kind: c.Kind, Skips: c.Skips, Warning: c.Warning}
+	out.Profile, out.Observed, err = c.Builder.Finish(c.Skips, cfg.Now)
+	if err == nil && out.Warning == "" {
+		out.Warning = Empty(out.Profile.Requests, out.Skips)
+	}
+	return out, err
+}
+
+// Empty is the warning about a source without a request; empty when it has one.
+func Empty(requests uint64, skips *traffic.Skips) string {
+	if requests > 0 {
+		return ""
+	}
+	return fmt.Sprintf("not one of %d records is a request that could be replayed: a run on this has nothing to send", skips.Read)
+}
+
+// Merge makes the profile of partial recordings. The paths are relative to dir, and named in messages
+// as they stand. With a salt, each must have been recorded under it.
+func Merge(ctx context.Context, dir string, paths []string, salt []byte, now time.Time) (*Traffic, error) {
+	m := traffic.NewMerger()
+	for _, path := range paths {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		at := path
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(dir, at)
+		}
+		p, err := traffic.ReadPartialFile(at, path)
+		if err != nil {
+			return nil, err
+		}
+		if salt != nil && !p.Under(salt) {
+			return nil, fault.New(fault.TRF003, "the partial recording %s was recorded under another salt than the one that is given", path).
+				WithNext("Give the salt that the parts share, or leave --salt-file out.")
+		}
+		if err := m.Add(p); err != nil {
+			return nil, err
+		}
+	}
+	profile, skips, err := m.Finish(now)
+	if err != nil {
+		return nil, err
+	}
+	out := &Traffic{Kind: profile.Source.Kind, Profile: profile, Skips: skips, Warning: accesslog.Warning(skips)}
+	if out.Warning == "" {
+		out.Warning = Empty(profile.Requests, skips)
+	}
+	return out, nil
+}
+
+// Count reads everything, in constant memory. Records that do not parse are counted, not errors; that
+// nothing parsed at all is one (TRF-002), and so is an input that cannot be read (TRF-001).
+func Count(ctx context.Context, cfg Config) (*Counted, error) {
 	set, err := input.Open(cfg.Paths, cfg.Stdin, cfg.Dir)
 	if err != nil {
 		return nil, err
@@ -57,7 +126,11 @@ func Read(ctx context.Context, cfg Config) (*Traffic, error) {
 			return nil, err
 		}
 	}
-	builder, err := traffic.NewBuilder(traffic.BuilderConfig{Kind: kind, Declared: cfg.Declared})
+	shape := traffic.BuilderConfig{Kind: kind, Declared: cfg.Declared, Salt: cfg.Salt}
+	if cfg.NoValues {
+		shape.Keep = -1
+	}
+	builder, err := traffic.NewBuilder(shape)
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +144,7 @@ func Read(ctx context.Context, cfg Config) (*Traffic, error) {
 	if err := src.Err(); err != nil {
 		return nil, err
 	}
-	out := &Traffic{Kind: kind, Skips: src.Skipped(), Warning: accesslog.Warning(src.Skipped())}
-	out.Profile, out.Observed, err = builder.Finish(out.Skips, cfg.Now)
-	if err == nil && out.Profile.Requests == 0 && out.Warning == "" {
-		out.Warning = fmt.Sprintf("not one of %d records is a request that could be replayed: a run on this has nothing to send", out.Skips.Read)
-	}
-	return out, err
+	return &Counted{Kind: kind, Builder: builder, Skips: src.Skipped(), Warning: accesslog.Warning(src.Skipped())}, nil
 }
 
 func source(kind string, set *input.Set, format string) traffic.Source {

@@ -7,7 +7,7 @@ import (
 
 // ignored is what version control should leave out of .seatrial. A traffic profile there is for
 // committing.
-const ignored = "# written by seatrial; the traffic profile is for committing\n/runs/\n/environments/\n/worktrees/\n/bin/\n"
+const ignored = "# written by seatrial; the traffic profile is for committing\n/runs/\n/partials/\n/environments/\n/worktrees/\n/bin/\n"
 
 // Ignore writes .seatrial/.gitignore into a project, unless there is one. That it cannot be written is
 // found again where it matters.
