@@ -142,7 +142,12 @@ func (s *Source) openInput() {
 	if bytes.HasPrefix(in.fill(sniff), []byte("\xef\xbb\xbf")) {
 		in.r = 3 // a byte order mark
 	}
-	s.framing = framingOf(in.fill(sniff))
+	head := in.fill(sniff)
+	for len(head) == sniff && len(bytes.TrimLeft(head, "\x00")) == 0 {
+		in.r += sniff / 2 // padding, of which enough is left to be known as such
+		head = in.fill(sniff)
+	}
+	s.framing = framingOf(head)
 	switch s.framing {
 	case jsonText:
 		s.form = formJSON
@@ -166,11 +171,8 @@ func (s *Source) enframe() {
 // with the end of a message that log rotation cut.
 func (s *Source) search() {
 	in := &s.in
-	in.fill(readBuffer)
-	for in.r < in.w && in.buf[in.r] == 0 {
-		in.r++
-	}
-	found := findHeader(in.buf[in.r:in.w])
+	head := in.fill(readBuffer)
+	found := findHeader(head)
 	switch {
 	case found < 0 && s.set.Err() != nil:
 		s.finish(s.set.Err())
@@ -179,11 +181,11 @@ func (s *Source) search() {
 		s.finish(fault.New(fault.TRF002, "%s is of a binary format that is not read; tried to read %s", s.set.Name(), tried).
 			WithNext("Let the collector's file exporter write `format: json` or `format: proto`, plain or compressed."))
 		return
-	case found > 0:
+	case len(bytes.TrimLeft(head[:found], "\x00")) > 0:
 		s.messages = 1
 		s.refuse("the input does not start with a message", 1)
-		in.r += found
 	}
+	in.r += found
 	s.framing = prefixed
 	s.enframe()
 }

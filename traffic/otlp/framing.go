@@ -71,7 +71,7 @@ var zstdMagic = []byte("\x28\xb5\x2f\xfd")
 // length before them: no text.
 func Binary(head []byte) bool {
 	f := framingOf(head[:min(len(head), sniff)])
-	return f == oneMessage || f == prefixed
+	return f == oneMessage || f == prefixed || f == strange && findHeader(head) >= 0
 }
 
 // framingOf tells the framing by an input's first bytes. Four or more NULs are the padding that log
@@ -253,6 +253,13 @@ func (f *frames) close() {
 func (f *frames) resume() {
 	v := &f.raw
 	end := v.at() + f.left
+	if f.left+headerBytes <= readBuffer {
+		if b := v.fill(int(f.left) + headerBytes); int64(len(b)) == f.left || int64(len(b)) > f.left && startsMessage(b[f.left:], false) {
+			v.r += int(f.left)
+			f.left = 0
+			return
+		}
+	}
 	if f.zstd { // the decoder may have read the next length to tell that no frame starts there
 		v.r -= min(v.r, tailBytes, int(v.at()-f.start))
 	}
