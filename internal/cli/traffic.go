@@ -36,9 +36,9 @@ func (a *app) trafficRecord() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "record --from PATH",
 		Short: "Count what production served and write a profile to commit",
-		Long: `record reads OTLP/JSON trace exports or access logs (common, combined, vhost-combined; plain,
-gzip or zstd) and writes routes, weights, rates and baselines. It keeps no query string, no
-header, no address and no identifier, and opens no socket.`,
+		Long: `record reads OTLP trace exports (JSON or protobuf) or access logs (common, combined,
+vhost-combined; plain, gzip or zstd) and writes routes, weights, rates and baselines. It keeps no
+query string, no header, no address and no identifier, and opens no socket.`,
 		Example: "  seatrial traffic record --from telemetry/traces.json\n  zcat logs/*.gz | seatrial traffic record --from -",
 		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.record(c, f) },
