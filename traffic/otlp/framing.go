@@ -61,6 +61,8 @@ const (
 	prefixLen   = 4         // bytes of the length before a message, big-endian
 	maxMessage  = 256 << 20 // bytes; a longer one is not looked for when reading goes on behind damage
 	headerBytes = 48        // enough to know a message by its head
+	lookAhead   = 64 << 10  // bytes of a damaged message behind which the next one is looked for at once
+	firstChunk  = 4 << 10   // bytes of a message that are copied first: what looks like one often turns out to be none
 	tailBytes   = 8         // read bytes that stay at hand, so that a length among them can be found again
 )
 
@@ -177,6 +179,7 @@ type frames struct {
 	start   int64  // offset of the current message
 	size    int64  // of it, in bytes
 	left    int64  // bytes of it that are not read
+	chunk   int64  // bytes that are given at once
 	cut     bool   // the stream ended within it
 	zstd    bool   // it is compressed
 	unzstd  *zstd.Decoder
@@ -195,7 +198,8 @@ func (f *frames) Read(p []byte) (int, error) {
 			return 0, io.ErrUnexpectedEOF
 		}
 	}
-	n := copy(p[:min(int64(len(p)), f.left)], v.buf[v.r:v.w])
+	n := copy(p[:min(int64(len(p)), f.left, f.chunk)], v.buf[v.r:v.w])
+	f.chunk = min(2*f.chunk, readBuffer)
 	v.r += n
 	f.left -= int64(n)
 	return n, nil
@@ -224,7 +228,7 @@ func (u unpacked) Read(p []byte) (int, error) {
 // open makes the message behind the next length the current one and gives what reads it.
 func (f *frames) open(length uint32) (io.Reader, error) {
 	f.size, f.left, f.start = int64(length), int64(length), f.raw.at()
-	f.cut, f.problem = false, ""
+	f.chunk, f.cut, f.problem = firstChunk, false, ""
 	f.zstd = length > uint32(len(zstdMagic)) && bytes.Equal(f.raw.fill(len(zstdMagic)), zstdMagic)
 	if !f.zstd {
 		return f, nil
@@ -253,7 +257,7 @@ func (f *frames) close() {
 func (f *frames) resume() {
 	v := &f.raw
 	end := v.at() + f.left
-	if f.left+headerBytes <= readBuffer {
+	if f.left <= lookAhead {
 		if b := v.fill(int(f.left) + headerBytes); int64(len(b)) == f.left || int64(len(b)) > f.left && startsMessage(b[f.left:], false) {
 			v.r += int(f.left)
 			f.left = 0
