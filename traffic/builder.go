@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -92,6 +93,9 @@ func NewBuilder(cfg BuilderConfig) (*Builder, error) {
 			method, path = m, strings.TrimLeft(p, " ")
 		}
 		t, err := UnifyRoute(path)
+		if err == nil && path[0] != '/' && path != "*" {
+			err = errors.New("a route starts with /")
+		}
 		if err != nil {
 			problems = append(problems, fault.New(fault.MAN004, "load.traffic.routes: %q is no path template: %s", d, err).
 				WithNext("Write a path such as /shop/{category}/{slug}."))
@@ -183,7 +187,7 @@ func (b *Builder) place(e *Event, method string, path []byte) *leaf {
 		case t == nil:
 		case !rooted || t.covers(path):
 			return b.routes.walkTemplate(t, &b.scratch).leaf(method)
-		case t.text == "/":
+		case t.text == "/": // what instrumentations put where nothing matched
 			return b.unmatchedLeaf(method)
 		}
 		// Otherwise the source names a route that its own path does not follow, such as one below a

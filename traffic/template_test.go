@@ -52,7 +52,7 @@ func TestUnifyRoute(t *testing.T) {
 			t.Errorf("%q became %v (%v), want %q", route, got, err, want)
 		}
 	}
-	for _, bad := range []string{"", "users", `/^\/users\/(\d+)$/`, "/a/{", "/a/{x y}"} {
+	for _, bad := range []string{"", `/^\/users\/(\d+)$/`, "/a/{", "/a/{x y}"} {
 		if got, err := UnifyRoute(bad); err == nil {
 			t.Errorf("%q was taken as %q", bad, got)
 		}

@@ -42,8 +42,8 @@ func (a *app) trafficRecord() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "record --from PATH",
 		Short: "Count what production served and write a profile to commit",
-		Long: `record reads OTLP/JSON trace exports or access logs (common, combined, vhost-combined; plain,
-gzip or zstd) and writes routes, weights, rates and baselines. It keeps no query string, no
+		Long: `record reads OTLP trace exports (JSON or protobuf) or access logs (common, combined, vhost-combined;
+plain, gzip or zstd) and writes routes, weights, rates and baselines. It keeps no query string, no
 header, no address and no identifier, and opens no socket.
 
 With --partial it writes what it counted instead, for ` + "`seatrial traffic merge`" + `: record each part of a

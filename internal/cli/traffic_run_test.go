@@ -418,7 +418,7 @@ func TestSourceWithoutARequest(t *testing.T) {
 	}{
 		"no server span": {"otel", strings.ReplaceAll(traceOf("/a", 30), `"kind":2`, `"kind":3`), "the source holds no request", 7},
 		"probes":         {"access_log", logOf(30, time.Second, `\x16\x03`), "the source holds no request", 7},
-		"other JSON":     {"otel", `{"level":"info","request":{"uri":"/a"}}`, "holds JSON and no traces", 5},
+		"other JSON":     {"otel", `{"level":"info","request":{"uri":"/a"}}`, "holds no traces", 5},
 		"no log":         {"access_log", "hello\n", "not one of 1 lines", 5},
 		"empty":          {"access_log", "", "holds no line", 5},
 	} {

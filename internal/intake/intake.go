@@ -155,8 +155,7 @@ func source(kind string, set *input.Set, format string) traffic.Source {
 }
 
 // recognise tells a trace export from an access log by its first bytes: JSON holds traces, as no
-// access-log format of this build is JSON. Four or more NUL bytes at the head are what log rotation
-// leaves; fewer are the length before a message, which the reader of traces names and refuses.
+// access-log format of this build is JSON, and so does what is binary as protobuf is.
 func recognise(set *input.Set, format string) (string, error) {
 	if format != "" {
 		return AccessLog, nil
@@ -165,7 +164,7 @@ func recognise(set *input.Set, format string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if zeros := len(head) - len(bytes.TrimLeft(head, "\x00")); zeros > 0 && zeros < 4 {
+	if otlp.Binary(head) {
 		return OTel, nil
 	}
 	head = bytes.TrimLeft(head, "\x00 \t\r\n\xef\xbb\xbf")

@@ -73,17 +73,25 @@ func (endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestFramingIsNamed: a length-prefixed export is refused by what it is, not as a log of bad lines.
-func TestFramingIsNamed(t *testing.T) {
-	for name, in := range map[string]string{
-		"protobuf": "\x00\x00\x00\x07\x0a\x05\x0a\x00\x12\x01x",
-		"zstd":     "\x00\x01\x00\x07\x28\xb5\x2f\xfd....",
-		"JSON":     "\x00\x00\x10\x20" + traces,
+// TestBinaryTraces: traces in protobuf, and with a length before each message, are known by content.
+func TestBinaryTraces(t *testing.T) {
+	for name, format := range map[string]string{
+		"java_agent_v0165_native.pb.zst":       "otlp-proto length-prefixed",
+		"java_agent_v0165_legacy.pb.zst.bin":   "otlp-proto length-prefixed zstd",
+		"java_agent_v0165_legacy.json.zst.bin": "otlp-json length-prefixed zstd",
 	} {
-		_, err := Read(t.Context(), Config{Paths: []string{"-"}, Stdin: strings.NewReader(in), Now: now})
-		if e, _ := fault.As(err); e == nil || e.Code != fault.TRF002 || !strings.Contains(e.Message, "length-prefixed "+name) {
+		got, err := Read(t.Context(), Config{Paths: []string{name}, Dir: "../../traffic/otlp/testdata", Now: now})
+		if err != nil {
 			t.Errorf("%s: %v", name, err)
+			continue
 		}
+		if got.Kind != OTel || got.Profile.Requests != 81 || got.Profile.Source.Format != format {
+			t.Errorf("%s: %d requests of %s as %s", name, got.Profile.Requests, got.Kind, got.Profile.Source.Format)
+		}
+	}
+	_, err := Read(t.Context(), Config{Paths: []string{"-"}, Stdin: strings.NewReader("\x00\x00\x00\x07\x0a\x05\x0a\x00\x12\x01x"), Now: now})
+	if e, _ := fault.As(err); e == nil || e.Code != fault.TRF002 || !strings.Contains(e.Message, "protobuf") {
+		t.Errorf("a damaged message alone: %v", err)
 	}
 }
 

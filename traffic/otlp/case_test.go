@@ -10,7 +10,7 @@ import (
 // casePath is a file of a published case.
 func casePath(t testing.TB, number, file string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(sharedData, "cases", number+"-*", file))
+	found, err := filepath.Glob(filepath.Join("testdata", "cases", number+"-*", file))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("case %s, %s: %v %v", number, file, found, err)
 	}

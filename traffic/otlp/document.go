@@ -24,8 +24,10 @@ const (
 // frame is a container that is open.
 type frame struct {
 	place place
-	begun bool // something of it was read
-	taken bool // its list was met: of two spellings the first counts
+	begun bool   // something of it was read
+	taken bool   // its list was met: of two spellings the first counts
+	tag   uint64 // the spelling, in protobuf
+	end   int64  // offset at which it ends, in protobuf
 }
 
 // signal is what a document without spans holds.
@@ -90,15 +92,17 @@ func (s *Source) step() {
 	}
 	f := &s.stack[len(s.stack)-1]
 	ok := false
-	switch f.place {
-	case inDocuments, inResourceSpans, inScopeSpans, inSpans:
+	switch {
+	case s.form.isProto():
+		ok = s.stepField(f)
+	case f.place == inDocuments, f.place == inResourceSpans, f.place == inScopeSpans, f.place == inSpans:
 		ok = s.stepArray(f)
 	default:
 		ok = s.stepObject(f)
 	}
 	switch {
 	case !ok && s.failed():
-		s.finish(s.in.set.Err())
+		s.finish(s.set.Err())
 	case !ok:
 		s.damage(s.in.why)
 	case len(s.stack) == 0:
@@ -107,11 +111,12 @@ func (s *Source) step() {
 }
 
 // failed tells whether reading failed and all that was read before is used up.
-func (s *Source) failed() bool { return s.in.r == s.in.w && s.in.set.Err() != nil }
+func (s *Source) failed() bool { return s.in.r == s.in.w && s.set.Err() != nil }
 
 // finish ends reading.
 func (s *Source) finish(err error) {
 	s.done = true
+	s.frames.close()
 	s.skips.EndInput(s.input)
 	switch s.err = err; {
 	case err != nil:
@@ -122,77 +127,154 @@ func (s *Source) finish(err error) {
 	}
 }
 
-// sniff is how many bytes of an input are looked at to tell JSON from protobuf.
-const sniff = 512
-
-// openInput goes on to the next input and refuses framings that are not read.
+// openInput goes on to the next input and tells how documents lie in it.
 func (s *Source) openInput() {
-	set := s.in.set
-	if !set.Next() {
-		s.finish(set.Err())
+	if !s.set.Next() {
+		s.finish(s.set.Err())
 		return
 	}
-	s.opened = true
+	s.opened, s.within, s.messages = true, false, 0
 	s.skips.EndInput(s.input)
-	s.input = set.Name()
-	s.in.r, s.in.w, s.in.ended, s.in.line, s.in.why = 0, 0, false, 1, ""
-	for s.in.w < sniff {
-		if _, ok := s.in.more(0); !ok {
-			break
-		}
+	s.input = s.set.Name()
+	in := &s.in
+	in.reset(s.set)
+	in.line, in.why = 1, ""
+	if bytes.HasPrefix(in.fill(sniff), []byte("\xef\xbb\xbf")) {
+		in.r = 3 // a byte order mark
 	}
-	if bytes.HasPrefix(s.in.buf[:s.in.w], []byte("\xef\xbb\xbf")) {
-		s.in.r = 3 // a byte order mark
+	head := in.fill(sniff)
+	for len(head) == sniff && len(bytes.TrimLeft(head, "\x00")) == 0 {
+		in.r += sniff / 2 // padding, of which enough is left to be known as such
+		head = in.fill(sniff)
 	}
-	if what := framing(s.in.buf[s.in.r:min(s.in.w, sniff)]); what != "" {
-		s.finish(fault.New(fault.TRF002, "%s is %s; this build reads OTLP/JSON", set.Name(), what).
-			WithNext("Let the collector's file exporter write `format: json`, plain or with gzip or zstd over the whole file."))
+	s.framing = framingOf(head)
+	switch s.framing {
+	case jsonText:
+		s.form = formJSON
+	case oneMessage:
+		s.form = formProto
+	case prefixed:
+		s.enframe()
+	case strange:
+		s.search()
 	}
 }
 
-// framing names a framing that is not read, by an input's first bytes; empty for JSON and for text.
-// Four or more NULs are the padding that log rotation leaves; fewer are the head of a length prefix.
-func framing(head []byte) string {
-	body := bytes.TrimLeft(head, "\x00")
-	zeros := len(head) - len(body)
-	if zeros == 0 || zeros >= 4 {
-		if len(body) > 0 && (body[0] == '{' || body[0] == '[') {
-			return ""
-		}
-		for _, c := range body {
-			if c < 0x20 && c != '\t' && c != '\n' && c != '\r' && c != 0 {
-				return "protobuf or another binary format"
-			}
-		}
-		return ""
-	}
-	rest := head[min(4, len(head)):]
+// enframe hands what was read of the input to the reader of messages.
+func (s *Source) enframe() {
+	raw := &s.frames.raw
+	raw.reset(s.set)
+	*raw, s.in.window = s.in.window, *raw
+}
+
+// search looks for the first message of an input that starts with something else: with padding, or
+// with the end of a message that log rotation cut.
+func (s *Source) search() {
+	in := &s.in
+	head := in.fill(readBuffer)
+	found := findHeader(head)
 	switch {
-	case bytes.HasPrefix(rest, []byte("\x28\xb5\x2f\xfd")):
-		return "a sequence of length-prefixed zstd frames (the file exporter's compression without nativeCompression)"
-	case bytes.HasPrefix(rest, []byte("{")):
-		return "a sequence of length-prefixed JSON messages"
+	case found < 0 && s.set.Err() != nil:
+		s.finish(s.set.Err())
+		return
+	case found < 0:
+		s.finish(fault.New(fault.TRF002, "%s is of a binary format that is not read; tried to read %s", s.set.Name(), tried).
+			WithNext("Let the collector's file exporter write `format: json` or `format: proto`, plain or compressed."))
+		return
+	case len(bytes.TrimLeft(head[:found], "\x00")) > 0:
+		s.messages = 1
+		s.refuse("the input does not start with a message", 1)
 	}
-	return "a sequence of length-prefixed protobuf messages"
+	in.r += found
+	s.framing = prefixed
+	s.enframe()
 }
 
-// begin starts the next document, or ends the input.
+// begin starts the next document, or ends the message that holds it, or the input.
 func (s *Source) begin() {
+	switch {
+	case s.framing == prefixed && !s.within:
+		s.nextMessage()
+	case s.form.isProto():
+		s.beginProto()
+	default:
+		s.beginJSON()
+	}
+}
+
+// nextMessage goes on to the next message that has its length before it.
+func (s *Source) nextMessage() {
+	f := &s.frames
+	length, ended, some := f.header()
+	switch {
+	case ended && s.set.Err() != nil:
+		s.finish(s.set.Err())
+		return
+	case ended && some:
+		s.messages++
+		s.refuse(cutMessage, s.messages)
+		s.endInput()
+		return
+	case ended:
+		s.endInput()
+		return
+	}
+	s.messages++
+	src, err := f.open(length)
+	if err != nil {
+		s.finish(fault.New(fault.TRF001, "%s cannot be decompressed: %s", s.set.Name(), err).Because(err))
+		return
+	}
+	s.within = true
+	s.in.reset(src)
+	head := s.in.fill(1)
+	s.form = messageForm(f.zstd, len(head) > 0 && (head[0] == '{' || head[0] == '['))
+}
+
+// beginProto starts a protobuf message, or ends the input.
+func (s *Source) beginProto() {
+	in := &s.in
+	end := int64(endless)
+	switch {
+	case s.framing == prefixed && !s.frames.zstd:
+		end = s.frames.size
+	case s.framing == oneMessage && len(in.fill(1)) == 0:
+		if s.failed() {
+			s.finish(s.set.Err())
+			return
+		}
+		s.endInput()
+		return
+	case s.framing == oneMessage:
+		s.messages++
+	}
+	s.doc = document{line: s.messages}
+	in.why = ""
+	s.stack = append(s.stack, frame{place: inDocument, end: end})
+}
+
+// beginJSON starts the next document of JSON, or ends what holds it.
+func (s *Source) beginJSON() {
 	in := &s.in
 	c, ok := s.between()
-	if !ok && s.failed() {
-		s.finish(in.set.Err())
+	switch {
+	case !ok && s.failed():
+		s.finish(s.set.Err())
 		return
-	}
-	if !ok {
-		s.opened = false
-		if problem := in.set.Problem(); problem != "" {
-			s.notes[problem]++
-			s.refuse(problem, in.line)
+	case !ok && s.framing == prefixed:
+		s.within = false
+		if problem := s.streamProblem(); problem != "" {
+			s.refuse(problem, s.messages)
 		}
+		return
+	case !ok:
+		s.endInput()
 		return
 	}
 	s.doc = document{line: in.line}
+	if s.framing == prefixed {
+		s.doc.line = s.messages
+	}
 	in.why, in.fresh, in.inList = "", false, false
 	switch c {
 	case '{':
@@ -205,6 +287,27 @@ func (s *Source) begin() {
 	default:
 		s.damage("the line starts no JSON object")
 	}
+}
+
+// endInput ends an input that was read to its end. Damage of its compression is one lost document.
+func (s *Source) endInput() {
+	s.opened = false
+	if problem := s.set.Problem(); problem != "" {
+		s.notes[problem]++
+		s.refuse(problem, max(s.in.line, s.messages))
+	}
+}
+
+// streamProblem is what made the stream that documents are read from end early; empty when it ended
+// well.
+func (s *Source) streamProblem() string {
+	switch {
+	case s.framing != prefixed:
+		return s.set.Problem()
+	case s.frames.cut:
+		return cutMessage
+	}
+	return s.frames.problem
 }
 
 // between passes what may stand between documents: white space and the NULs of rotated files.
@@ -335,7 +438,11 @@ func (s *Source) known(f *frame, name []byte) key {
 // sound ends a document that was read whole.
 func (s *Source) sound() {
 	s.skips.Parsed++
-	if !s.doc.hasRS {
+	s.seen[s.form] = true
+	if s.form.isProto() {
+		s.within = false
+	}
+	if !s.doc.hasRS || s.doc.signal != noSignal && !s.doc.hasSpan {
 		s.notes[signalNames[s.doc.signal]]++
 	}
 	s.commit()
@@ -352,10 +459,13 @@ func (s *Source) commit() {
 	s.ready = true
 }
 
-// damage ends a document that does not parse, and reading goes on at the next line. Of the document
-// nothing is taken but what was given out before.
+// damage ends a document that does not parse, and reading goes on at the next line or message. Of the
+// document nothing is taken but what was given out before.
 func (s *Source) damage(why string) {
 	s.stack = s.stack[:0]
+	if s.framing == prefixed && s.frames.problem != "" {
+		why = s.frames.problem
+	}
 	s.refuse(why, s.doc.line)
 	if s.doc.flushed {
 		s.notes["damaged document of which the first spans were taken"]++
@@ -364,14 +474,34 @@ func (s *Source) damage(why string) {
 	for i := range s.unknown {
 		s.unknown[i].pending = 0
 	}
-	if problem := s.in.set.Problem(); problem != "" && s.in.ended && s.in.r == s.in.w {
+	stream := &s.in.window
+	if s.framing == prefixed {
+		s.resume()
+		stream = &s.frames.raw
+	}
+	if problem := s.set.Problem(); problem != "" && stream.ended && stream.r == stream.w {
 		s.notes[problem]++ // the document is the one that was lost: it is told once
 		s.opened = false
 		return
 	}
-	if !s.in.fresh {
+	switch {
+	case s.framing == oneMessage:
+		s.opened = false
+	case s.framing == jsonText && !s.in.fresh:
 		s.nextLine()
 	}
+}
+
+// resume goes on at the next message behind a damaged one.
+func (s *Source) resume() {
+	f := &s.frames
+	if !f.zstd {
+		unread := s.in.buf[s.in.r:s.in.w]
+		f.raw.unread(unread)
+		f.left += int64(len(unread))
+	}
+	s.within = false
+	f.resume()
 }
 
 // nextLine passes the rest of the line.
@@ -394,13 +524,18 @@ func (s *Source) nextLine() {
 func (s *Source) refuse(why string, line int64) {
 	s.skips.Unparsable++
 	if len(s.skips.First) < traffic.MaxFirst {
-		s.skips.First = append(s.skips.First, traffic.Skip{Input: s.in.set.Name(), Line: line, Reason: why})
+		s.skips.First = append(s.skips.First, traffic.Skip{Input: s.set.Name(), Line: line, Reason: why})
 	}
 }
 
 // take counts the span that was read, and holds it if it is an event.
 func (s *Source) take() bool {
 	p := &s.span
+	if p.signal != noSignal {
+		s.doc.signal = p.signal
+		return true
+	}
+	s.doc.hasSpan = true
 	t := &s.doc.tally
 	t.kinds[p.kind]++
 	why := s.sort(p)
@@ -448,6 +583,9 @@ func (s *Source) sort(p *span) reason {
 func (s *Source) request(p *span, method []byte) reason {
 	t := &s.doc.tally
 	t.http++
+	if traffic.IsOwn(p.first(newAgent, oldAgent)) {
+		return ownRequest
+	}
 	duration := int64(-1)
 	if p.start > 0 && p.end >= p.start {
 		duration = int64(p.end - p.start)
@@ -457,7 +595,7 @@ func (s *Source) request(p *span, method []byte) reason {
 	if string(method) == "_OTHER" { // the convention for a method that the instrumentation does not know
 		method = p.get(originalMethod)
 	}
-	route, path := p.get(httpRoute), p.path()
+	route, path, query := p.get(httpRoute), p.path(), p.query()
 	switch {
 	case !upper(method):
 		return noMethod
@@ -465,10 +603,19 @@ func (s *Source) request(p *span, method []byte) reason {
 		return noRoute
 	case input.HasControl(route) || input.HasControl(path):
 		return badText
+	case input.HasControl(query):
+		return badQuery
+	}
+	switch {
+	case len(route) == 1 && route[0] == '/' && len(path) > 1:
+		t.unmatched++
+	case isCatchAll(route):
+		t.catchAll++
 	}
 	s.hold(heldEvent{
 		at: int64(p.start), duration: duration, status: p.status(),
-		method: s.keep(method), route: s.keep(route), path: s.keep(path),
+		method: s.keep(method), route: s.keep(route), path: s.keep(path), query: s.keep(query),
+		client: s.keep(p.client()),
 	})
 	return isEvent
 }
@@ -486,6 +633,17 @@ func (s *Source) hold(h heldEvent) {
 		s.doc.flushed = true
 		s.commit()
 	}
+}
+
+// isCatchAll tells a route that takes every path: /*, /**, *, /{*path}, /{path...}, /(.*).
+func isCatchAll(route []byte) bool {
+	if len(route) > 0 && route[0] == '/' {
+		route = route[1:]
+	}
+	if len(route) == 0 || route[0] != '*' && route[0] != '{' && route[0] != '(' || bytes.IndexByte(route, '/') >= 0 {
+		return false
+	}
+	return route[0] == '*' || string(route) == "(.*)" || bytes.HasPrefix(route, []byte("{*")) || bytes.HasSuffix(route, []byte("...}"))
 }
 
 // upper makes a method upper case in place; false when it is no method that could be sent.

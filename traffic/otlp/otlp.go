@@ -1,7 +1,9 @@
 // Package otlp reads OpenTelemetry traces as traffic: OTLP/JSON as one document, as JSON Lines or as
-// documents behind each other, in camelCase and snake_case and as Tempo answers them. Only server
-// spans of HTTP become events. Documents are read as a stream, so that memory does not grow with
-// them.
+// documents behind each other, in camelCase and snake_case and as Tempo answers them; OTLP protobuf as
+// one message, as it is posted, or with a length before each message, as the collector's file exporter
+// writes it, which may compress each on its own. Which of them an input is, its content tells. Only
+// server spans of HTTP become events. Documents are read as a stream, so that memory does not grow
+// with them.
 package otlp
 
 import (
@@ -23,6 +25,7 @@ type Counts struct {
 	Spans      int64
 	ByKind     ByKind
 	HTTPServer int64 // server spans of HTTP
+	Own        int64 // of HTTPServer, those of requests that Seatrial sent: they are no events
 	NotHTTP    int64 // other server spans
 	Routeless  int64 // of HTTPServer, those with neither route nor path, or without a usable method: they are no events
 	NoDuration int64 // of HTTPServer, those without a duration
@@ -39,25 +42,37 @@ const (
 	maxNamed     = 8       // spellings of unknown kinds that are named
 )
 
-// Source is a traffic.Source over OTLP/JSON.
+// Config shapes a Source.
+type Config struct {
+	Replay bool // give the query and the client of each event, which a profile has no use for
+}
+
+// Source is a traffic.Source over OTLP traces.
 type Source struct {
-	in      scanner
-	input   string // name of the current input
-	stack   []frame
-	doc     document
-	span    span
-	total   tally
-	skips   traffic.Skips
-	notes   map[string]int64
-	event   traffic.Event
-	held    []heldEvent
-	texts   []byte // the texts of held
-	given   int    // of held, how many were given out
-	ready   bool   // held is to be given out
-	opened  bool
-	done    bool
-	err     error
-	unknown []spelling
+	set      *input.Set
+	in       scanner
+	frames   frames // below in, where messages have their length before them
+	framing  framing
+	form     form   // of the current document
+	within   bool   // in is within a message of frames
+	messages int64  // of the current input, how many were begun
+	input    string // name of the current input
+	stack    []frame
+	doc      document
+	span     span
+	total    tally
+	seen     [forms]bool // of the documents that were sound
+	skips    traffic.Skips
+	notes    map[string]int64
+	event    traffic.Event
+	held     []heldEvent
+	texts    []byte // the texts of held
+	given    int    // of held, how many were given out
+	ready    bool   // held is to be given out
+	opened   bool
+	done     bool
+	err      error
+	unknown  []spelling
 }
 
 // heldEvent is an event whose texts lie in Source.texts.
@@ -65,6 +80,7 @@ type heldEvent struct {
 	at, duration        int64
 	status              int
 	method, route, path extent
+	query, client       extent
 }
 
 // spelling counts an unknown kind by how it is written.
@@ -79,6 +95,7 @@ type document struct {
 	tally   tally
 	flushed bool // a part of it was given out already
 	hasRS   bool // it has a resource that could hold spans
+	hasSpan bool // it has a span
 	signal  signal
 }
 
@@ -88,6 +105,8 @@ type tally struct {
 	reasons [reasons]int64
 	http    int64
 	noTime  int64
+	// Events whose route says little of what was asked for.
+	unmatched, catchAll int64
 }
 
 func (t *tally) add(o *tally) {
@@ -99,6 +118,8 @@ func (t *tally) add(o *tally) {
 	}
 	t.http += o.http
 	t.noTime += o.noTime
+	t.unmatched += o.unmatched
+	t.catchAll += o.catchAll
 }
 
 // reason is why a span is no event.
@@ -119,6 +140,8 @@ const (
 	noRoute
 	noMethod
 	badText
+	badQuery
+	ownRequest
 	reasons // how many there are
 )
 
@@ -128,19 +151,22 @@ var reasonNames = [reasons]string{
 	producerSpan: "producer span", consumerSpan: "consumer span", unknownKind: "unknown kind",
 	notHTTPRPC: "not HTTP (rpc)", notHTTPMessaging: "not HTTP (messaging)", notHTTPFaaS: "not HTTP (faas)",
 	notHTTP: "not HTTP", noRoute: "no route and no path", noMethod: "no usable method",
-	badText: "control character in the path",
+	badText: "control character in the path", badQuery: "control character in the query", ownRequest: traffic.OwnReason,
 }
 
-// New reads the inputs of set as OTLP/JSON.
-func New(set *input.Set) *Source {
-	return &Source{in: scanner{set: set, buf: make([]byte, readBuffer)}, notes: make(map[string]int64)}
+// New reads the inputs of set as OTLP traces, for a profile.
+func New(set *input.Set) *Source { return NewWith(set, Config{}) }
+
+// NewWith is New with a Config.
+func NewWith(set *input.Set, cfg Config) *Source {
+	return &Source{set: set, span: span{replay: cfg.Replay}, notes: make(map[string]int64)}
 }
 
 // Event implements traffic.Source.
 func (s *Source) Event() *traffic.Event { return &s.event }
 
-// Err implements traffic.Source. Inputs in which nothing at all could be parsed, JSON that holds no
-// traces, and framings that are not read, are an error, TRF-002.
+// Err implements traffic.Source. Inputs in which nothing at all could be parsed, documents that hold no
+// traces, and binary formats that are not known, are an error, TRF-002.
 func (s *Source) Err() error { return s.err }
 
 // Scan implements traffic.Source.
@@ -167,6 +193,7 @@ func (s *Source) give() {
 	s.event = traffic.Event{
 		UnixNano: h.at, Method: s.text(h.method), Path: s.text(h.path), Route: s.text(h.route),
 		Status: h.status, Duration: time.Duration(h.duration), RequestSize: -1, ResponseSize: -1,
+		Query: s.text(h.query), Client: s.text(h.client),
 	}
 }
 
@@ -183,8 +210,9 @@ func (s *Source) Counts() Counts {
 	c := Counts{
 		Documents: s.skips.Parsed, Unparsable: s.skips.Unparsable,
 		ByKind:     ByKind{k[unspecified], k[internal], k[server], k[client], k[producer], k[consumer], k[unknown]},
-		HTTPServer: s.total.http, NotHTTP: k[server] - s.total.http,
-		Routeless:  s.total.reasons[noRoute] + s.total.reasons[noMethod] + s.total.reasons[badText],
+		HTTPServer: s.total.http, NotHTTP: k[server] - s.total.http, Own: s.total.reasons[ownRequest],
+		Routeless: s.total.reasons[noRoute] + s.total.reasons[noMethod] + s.total.reasons[badText] +
+			s.total.reasons[badQuery],
 		NoDuration: s.total.noTime,
 	}
 	for _, n := range k {
@@ -199,10 +227,13 @@ func (s *Source) Counts() Counts {
 // Skipped implements traffic.Source. Read, Parsed and Unparsable count documents; Reasons count spans.
 func (s *Source) Skipped() *traffic.Skips {
 	k := &s.skips
-	k.Format = ""
-	if k.Parsed > 0 {
-		k.Format = "otlp-json"
+	var formats []string
+	for f, seen := range s.seen {
+		if seen {
+			formats = append(formats, formNames[f])
+		}
 	}
+	k.Format = strings.Join(formats, ",")
 	k.Read = k.Parsed + k.Unparsable
 	k.Reasons = map[string]int64{}
 	for i, n := range s.total.reasons {
@@ -214,8 +245,11 @@ func (s *Source) Skipped() *traffic.Skips {
 	for name, n := range s.notes {
 		k.Notes[name] = n
 	}
-	if s.total.noTime > 0 {
-		k.Notes["no duration"] = s.total.noTime
+	for name, n := range map[string]int64{"no duration": s.total.noTime, "route / of an unmatched request": s.total.unmatched,
+		"route of a catch-all": s.total.catchAll} {
+		if n > 0 {
+			k.Notes[name] = n
+		}
 	}
 	for _, u := range s.unknown {
 		if u.total > 0 {
@@ -225,7 +259,7 @@ func (s *Source) Skipped() *traffic.Skips {
 	return k
 }
 
-// foreign says that what was read is JSON and no traces: other signals, access logs, anything else.
+// foreign says that what was read holds no traces: other signals, access logs, anything else.
 func (s *Source) foreign() error {
 	var held strings.Builder
 	for sig := noSignal; sig < signals; sig++ {
@@ -233,23 +267,26 @@ func (s *Source) foreign() error {
 			fmt.Fprintf(&held, "%s: %d\n", signalNames[sig], n)
 		}
 	}
-	return fault.New(fault.TRF002, "%s holds JSON and no traces: not one of %d documents has resourceSpans", s.in.set, s.skips.Parsed).
-		WithNext("Check that the file is an OTLP/JSON trace export; JSON access logs are not read by this build.").
+	return fault.New(fault.TRF002, "%s holds no traces: not one of %d documents has resourceSpans", s.set, s.skips.Parsed).
+		WithNext("Check that the file is an OTLP trace export; access logs are read by the source `access_log`.").
 		WithDetail(held.String())
 }
 
+// tried lists what is read, for messages.
+const tried = "OTLP/JSON as one document, JSON Lines, documents behind each other, " +
+	"OTLP protobuf as one message or with a length before each"
+
 // nothing says why the inputs gave nothing.
 func (s *Source) nothing() error {
-	const tried = "OTLP/JSON as one document, JSON Lines, documents behind each other"
 	if s.skips.Unparsable == 0 {
-		return fault.New(fault.TRF002, "%s holds no document; tried to read %s", s.in.set, tried)
+		return fault.New(fault.TRF002, "%s holds no document; tried to read %s", s.set, tried)
 	}
 	var detail strings.Builder
 	for _, f := range s.skips.First {
 		fmt.Fprintf(&detail, "%s:%d: %s\n", f.Input, f.Line, f.Reason)
 	}
 	return fault.New(fault.TRF002, "not one of %d documents of %s could be parsed; the formats tried are %s",
-		s.skips.Unparsable, s.in.set, tried).
-		WithNext("Check that the file is an OTLP/JSON trace export; access logs are read by the source `access_log`.").
+		s.skips.Unparsable, s.set, tried).
+		WithNext("Check that the file is an OTLP trace export; access logs are read by the source `access_log`.").
 		WithDetail(detail.String())
 }

@@ -3,26 +3,20 @@ package otlp
 import (
 	"encoding/binary"
 	"math/bits"
-
-	"seatrial/traffic/input"
 )
 
 // The bounds of what is held at once.
 const (
-	readBuffer = 128 << 10 // bytes; grows for a long string, up to maxString
-	maxString  = 1 << 20   // bytes of one string that is looked at; a longer one is passed over
-	maxDepth   = 200       // JSON values within each other
+	maxString = 1 << 20 // bytes of one string that is looked at; a longer one is passed over
+	maxDepth  = 200     // JSON values within each other
 )
 
-// scanner reads JSON tokens from the current input of a Set. It checks what it passes over, so that a
-// damaged document is found, and holds no more than one string. A method that fails sets why, and
-// every caller returns at once.
+// scanner reads JSON tokens, and protobuf fields, from a stream. It checks what it passes over, so that
+// a damaged document is found, and holds no more than one string or span. A method that fails sets why,
+// and every caller returns at once.
 type scanner struct {
-	set   *input.Set
-	buf   []byte
-	r, w  int // unread bytes are buf[r:w]
-	ended bool
-	line  int64 // of the next byte, from 1
+	window
+	line int64 // of the next byte, from 1
 	// inList tells that documents are elements of an array, where each may start a line.
 	inList bool
 	why    string // why the document is damaged; empty while it is not
@@ -35,33 +29,6 @@ func (s *scanner) bad(why string) bool {
 		s.why = why
 	}
 	return false
-}
-
-// more reads more bytes, keeping those from keep on, and gives by how much the kept ones moved to the
-// front; false at the end of the input.
-func (s *scanner) more(keep int) (moved int, ok bool) {
-	if s.ended {
-		return 0, false
-	}
-	if keep > 0 {
-		copy(s.buf, s.buf[keep:s.w])
-		s.r -= keep
-		s.w -= keep
-	}
-	if s.w == len(s.buf) {
-		s.buf = append(s.buf, make([]byte, len(s.buf))...)
-	}
-	for {
-		n, err := s.set.Read(s.buf[s.w:])
-		s.w += n
-		s.ended = err != nil
-		if n > 0 {
-			return keep, true
-		}
-		if err != nil {
-			return keep, false // the Set knows whether it is the end or a failure
-		}
-	}
 }
 
 // space passes white space and gives the next byte without consuming it; false at the end of the

@@ -28,6 +28,14 @@ const (
 	rpcSystem
 	messagingSystem
 	faasTrigger
+	newAgent
+	oldAgent
+	urlQuery // this and what follows is for a replay only
+	clientAddress
+	oldClientIP
+	oldPeerIP
+	oldSocketPeer
+	peerAddress
 	attributes // how many there are
 )
 
@@ -63,6 +71,22 @@ func attributeOf(key []byte) attribute {
 		return messagingSystem
 	case "faas.trigger":
 		return faasTrigger
+	case "user_agent.original":
+		return newAgent
+	case "http.user_agent":
+		return oldAgent
+	case "url.query":
+		return urlQuery
+	case "client.address":
+		return clientAddress
+	case "http.client_ip":
+		return oldClientIP
+	case "net.peer.ip":
+		return oldPeerIP
+	case "net.sock.peer.addr":
+		return oldSocketPeer
+	case "network.peer.address":
+		return peerAddress
 	}
 	return otherAttribute
 }
@@ -75,12 +99,33 @@ type span struct {
 	kind       kind
 	kindText   extent // of an unknown kind
 	start, end uint64 // Unix nanoseconds; 0 when absent or unreadable
+	signal     signal // what it is instead of a span, as far as protobuf shows that
 	set        [attributes]extent
 	scratch    []byte
+	replay     bool // the attributes for a replay are kept as well
 }
 
 func (p *span) reset() {
-	*p = span{scratch: p.scratch[:0]}
+	*p = span{scratch: p.scratch[:0], replay: p.replay}
+}
+
+// attributeOf knows the keys that are kept: what is for a replay only is dropped here without one.
+func (p *span) attributeOf(key []byte) attribute {
+	a := attributeOf(key)
+	if a >= urlQuery && !p.replay {
+		return otherAttribute
+	}
+	return a
+}
+
+// first is the first of some attributes that is not empty.
+func (p *span) first(of ...attribute) []byte {
+	for _, a := range of {
+		if text := p.get(a); len(text) > 0 {
+			return text
+		}
+	}
+	return nil
 }
 
 func (p *span) get(a attribute) []byte { return p.scratch[p.set[a].from:p.set[a].to] }
@@ -363,7 +408,7 @@ func (s *scanner) attribute(p *span) bool {
 			if !ok {
 				return false
 			}
-			which, named = attributeOf(name), true
+			which, named = p.attributeOf(name), true
 		case isValue && c == '{' && (!named || which != otherAttribute):
 			s.r++
 			if !s.value(p, &value) {
@@ -504,6 +549,34 @@ func (p *span) path() []byte {
 		}
 	}
 	return nil
+}
+
+// query is the query that was asked for, without its question mark; nil without a replay.
+func (p *span) query() []byte {
+	if !p.replay {
+		return nil
+	}
+	if q := bytes.TrimPrefix(p.get(urlQuery), []byte("?")); len(q) > 0 {
+		return uptoFragment(q)
+	}
+	for _, a := range [...]attribute{httpTarget, urlFull, httpURL} {
+		if _, q, _ := bytes.Cut(uptoFragment(p.get(a)), []byte("?")); len(q) > 0 {
+			return q
+		}
+	}
+	return nil
+}
+
+func uptoFragment(b []byte) []byte {
+	if i := bytes.IndexByte(b, '#'); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
+
+// client is what tells clients apart; nil without a replay.
+func (p *span) client() []byte {
+	return p.first(clientAddress, oldClientIP, oldPeerIP, oldSocketPeer, peerAddress)
 }
 
 // status is the response status, 0 when there is none between 100 and 999.
