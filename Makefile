@@ -19,7 +19,7 @@ endif
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
 # Packages with goroutines that share something: they are tested a second time under the race detector.
-RACE := ./record/... ./engine/... ./internal/crew/... ./internal/watch/... ./internal/run/... ./examples/chandlery/...
+RACE := ./record/... ./engine/... ./internal/crew/... ./internal/watch/... ./internal/run/... ./examples/chandlery/... ./internal/replay/...
 # Packages whose tests put load on a service and read the clock: each is tested alone, so that no other
 # package's tests are what it measures.
 ALONE := . ./engine/... ./internal/run/... ./internal/cli/... ./examples/...
@@ -46,7 +46,7 @@ test-race: setup ## the concurrent packages under the race detector
 	CGO_ENABLED=1 go test -race -short $$(go list -e $(RACE))
 
 test-long: setup ## the full sizes of the statistical and timing tests, and every fuzz target for a while
-	SEATRIAL_LONG=1 go test -p 1 -timeout 60m ./...
+	SEATRIAL_LONG=1 go test -p 1 -timeout 150m ./...
 	./scripts/fuzz.sh 30s
 
 check: generated lint vuln ## format, vet, lint, vulnerabilities, generated files
