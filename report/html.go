@@ -372,7 +372,7 @@ func NewConnections(a *evidence.ConnArrivals) string {
 	for _, p := range []struct {
 		n    uint64
 		what string
-	}{{n.Failed, "failed"}, {n.TimedOut, "timed out"}, {n.Abandoned, "given up at the stop"}, {n.Unsent, "held back by max_connections or max_rate"}} {
+	}{{n.Failed, "failed"}, {n.TimedOut, "timed out"}, {n.Abandoned, "given up at the stop"}, {n.Unsent, "held back on this side (max_connections, max_rate, or late)"}} {
 		if p.n > 0 {
 			s += fmt.Sprintf(", %s %s", figure.Count(p.n), p.what)
 		}

@@ -96,7 +96,7 @@ type ConnAccount struct {
 	Failed    uint64 `json:"failed"`
 	TimedOut  uint64 `json:"timed_out"`
 	Abandoned uint64 `json:"abandoned"` // on its way when the run was stopped
-	Unsent    uint64 `json:"unsent"`    // the limit of connections was reached, and none was idle
+	Unsent    uint64 `json:"unsent"`    // the limit of connections or the rate was reached and none was idle, or the generator was too late
 }
 
 // Add adds the account of another slice.

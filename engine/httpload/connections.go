@@ -113,8 +113,35 @@ func (c *Config) newSecurity() *security {
 	if s.share > 0 {
 		s.resuming = full.Clone()
 		s.resuming.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+		if c.HTTP == HTTP3 {
+			s.resuming.ClientSessionCache = ownSessions{s.resuming.ClientSessionCache}
+		}
 	}
 	return s
+}
+
+// ownSessions gives each connection a session state of its own: the QUIC library writes into it.
+type ownSessions struct{ tls.ClientSessionCache }
+
+// Get implements tls.ClientSessionCache.
+func (c ownSessions) Get(key string) (*tls.ClientSessionState, bool) {
+	kept, ok := c.ClientSessionCache.Get(key)
+	if !ok || kept == nil {
+		return nil, false
+	}
+	ticket, state, err := kept.ResumptionState()
+	if err != nil || state == nil {
+		return nil, false
+	}
+	b, err := state.Bytes()
+	if err != nil {
+		return nil, false
+	}
+	if state, err = tls.ParseSessionState(b); err != nil {
+		return nil, false
+	}
+	own, err := tls.NewResumptionState(ticket, state)
+	return own, err == nil
 }
 
 // sign has other keys sign for the certificates.

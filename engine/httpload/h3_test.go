@@ -169,7 +169,7 @@ func TestThree(t *testing.T) {
 		seen := &notes{}
 		r, err := ordered(Portable)(t.Context(), Config{Target: admit(t, "https://example.com", 0, addr), HTTP: HTTP3, TLS: TLS{RootCAs: p.roots, ServerName: "localhost"},
 			Requests: aimed{c.carried, c.target}, Schedule: every(5*time.Millisecond, 6), Recorder: seen, Headers: []Header{{"X-All", "all"}}, UserAgent: "us",
-			Limits: engine.Limits{Timeout: time.Second, MaxBody: 4 << 20}})
+			Limits: engine.Limits{Timeout: time.Second, MaxBody: 1 << 20}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"crypto"
 	"crypto/tls"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -217,27 +216,29 @@ func TestSlowSignature(t *testing.T) {
 	t.Cleanup(srv.Close)
 	for _, c := range []struct {
 		limit time.Duration
-		open  record.Outcome // the first request that ends like this opens the gate
-		want  map[record.Outcome]int
-	}{
-		{10 * time.Second, record.Answered, map[record.Outcome]int{record.Answered: 5}},
-		{300 * time.Millisecond, record.TimedOutConnect, map[record.Outcome]int{record.Answered: 4, record.TimedOutConnect: 1}},
-	} {
+		open  bool // the gate opens with the first request that is answered; otherwise with the first that is not
+	}{{10 * time.Second, true}, {300 * time.Millisecond, false}} {
 		own, gate, once := cert, make(chan struct{}), sync.Once{}
 		own.PrivateKey = gated{cert.PrivateKey.(crypto.Signer), &atomic.Bool{}, gate}
 		seen := tells{&notes{}, func(s record.Sample) {
-			if s.Outcome == c.open {
+			if (s.Outcome == record.Answered) == c.open {
 				once.Do(func() { close(gate) })
 			}
 		}}
 		mustRun(t, Loop, Config{Target: admit(t, srv.URL, 0), TLS: TLS{Insecure: true, Certificates: []tls.Certificate{own}}, Requests: lines{"GET /"}, Recorder: seen,
 			Schedule: every(2*time.Millisecond, 5), Connections: Connections{Fresh: 1}, Limits: engine.Limits{TLS: c.limit, Timeout: 20 * time.Second}})
-		got := map[record.Outcome]int{}
+		answered := 0
 		for _, s := range seen.sorted(t, 5) {
-			got[s.Outcome]++
+			switch s.Outcome {
+			case record.Answered:
+				answered++
+			case record.TimedOutConnect, record.UnsentLate: // the latter on a busy machine
+			default:
+				t.Errorf("with a limit of %s: %+v", c.limit, s)
+			}
 		}
-		if !maps.Equal(got, c.want) {
-			t.Errorf("with a limit of %s: %v, want %v", c.limit, got, c.want)
+		if c.open != (answered == 5) {
+			t.Errorf("with a limit of %s: %d were answered", c.limit, answered)
 		}
 	}
 }
