@@ -11,6 +11,7 @@ import (
 	"seatrial/traffic"
 	"seatrial/traffic/accesslog"
 	"seatrial/traffic/input"
+	"seatrial/traffic/loki"
 	"seatrial/traffic/otlp"
 )
 
@@ -18,14 +19,16 @@ import (
 const (
 	OTel      = "otel"
 	AccessLog = "access_log"
+	Loki      = "loki" // access logs that a log server holds
 )
 
 // Config names what is read.
 type Config struct {
-	Kind     string   // OTel or AccessLog; empty: recognised by content
+	Kind     string   // OTel, AccessLog or Loki; empty: recognised by content
 	Format   string   // of an access log; empty: recognised by content
-	Paths    []string // files and globs, "-" for Stdin
-	Dir      string   // relative paths are relative to it
+	Paths    []string // files and globs, "-" for Stdin; none under Loki
+	Loki     loki.Config
+	Dir      string // relative paths are relative to it
 	Stdin    io.Reader
 	Declared []string // templates that win over shape and cardinality (TR-22)
 	Now      time.Time
@@ -46,9 +49,12 @@ const checkEvery = 4096
 // Read reads everything, in constant memory. Records that do not parse are counted, not errors; that
 // nothing parsed at all is one (TRF-002), and so is an input that cannot be read (TRF-001).
 func Read(ctx context.Context, cfg Config) (*Traffic, error) {
-	set, err := input.Open(cfg.Paths, cfg.Stdin, cfg.Dir)
+	set, server, err := open(ctx, cfg)
 	if err != nil {
 		return nil, err
+	}
+	if server != nil {
+		defer func() { _ = server.Close() }()
 	}
 	defer func() { _ = set.Close() }()
 	kind := cfg.Kind
@@ -68,7 +74,7 @@ func Read(ctx context.Context, cfg Config) (*Traffic, error) {
 			return nil, ctx.Err()
 		}
 	}
-	if err := src.Err(); err != nil {
+	if err := answered(server, src.Err()); err != nil {
 		return nil, err
 	}
 	out := &Traffic{Kind: kind, Skips: src.Skipped(), Warning: accesslog.Warning(src.Skipped())}
@@ -77,6 +83,15 @@ func Read(ctx context.Context, cfg Config) (*Traffic, error) {
 		out.Warning = fmt.Sprintf("not one of %d records is a request that could be replayed: a run on this has nothing to send", out.Skips.Read)
 	}
 	return out, err
+}
+
+// open gives the input, and the log server behind it if there is one.
+func open(ctx context.Context, cfg Config) (*input.Set, *loki.Reader, error) {
+	if cfg.Kind == Loki {
+		return ask(ctx, cfg.Loki)
+	}
+	set, err := input.Open(cfg.Paths, cfg.Stdin, cfg.Dir)
+	return set, nil, err
 }
 
 func source(kind string, set *input.Set, format string) traffic.Source {
