@@ -217,8 +217,10 @@ func (r *Reader) proveEnd(list []entry, till int64) error {
 	if err := r.client.ask(r.ctx, list[n-1].at+1, till, 1, &after); err != nil {
 		return err
 	}
-	if len(after.list) > 0 && after.list[0].at < till {
-		return &capped{asked: r.limit, given: n}
+	for _, e := range after.list {
+		if e.at > list[n-1].at && e.at < till {
+			return &capped{asked: r.limit, given: n}
+		}
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package loki
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -495,5 +497,75 @@ func TestEntriesOfAPageDoNotAllocate(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations for each entry", n)
+	}
+}
+
+// What a real server answered, refusal of the limit included, goes through the client unchanged.
+func TestRecordedAnswersOfARealServer(t *testing.T) {
+	for _, name := range []string{"query_range_forward.json.gz", "query_range_backward.json.gz"} {
+		var limits []string
+		s := &lokitest.Server{Before: func(n int, w http.ResponseWriter, r *http.Request) bool {
+			limits = append(limits, r.URL.Query().Get("limit"))
+			switch n {
+			case 1:
+				return lokitest.Refuse(w, 400, string(file(t, "error_limit_too_high.txt")))
+			case 2:
+				return lokitest.Refuse(w, 200, string(file(t, name)))
+			}
+			return lokitest.Refuse(w, 200, string(file(t, "query_range_empty.json")))
+		}}
+		c := asking(t, s, 1548116700e9, 1548117900e9)
+		c.BatchSize = 9999
+		r := reader(t, c)
+		got := all(r)
+		instants := map[int64]bool{}
+		for _, e := range got {
+			instants[e.at] = true
+		}
+		// 400 entries at 223 instants, says whoever recorded them; 400 is round, so that the end is proved
+		if r.Err() != nil || len(got) != 400 || len(instants) != 223 || !inOrder(got) || !slices.Equal(limits, []string{"9999", "5000", "1"}) {
+			t.Errorf("%s: %d entries at %d instants, limits %v, %v", name, len(got), len(instants), limits, r.Err())
+		}
+		if want := sorted(byEncodingJSON(t, file(t, name))); !slices.Equal(sorted(got), want) {
+			t.Errorf("%s: other entries", name)
+		}
+	}
+	s := &lokitest.Server{Before: refuse(200, string(file(t, "query_range_matrix_not_logs.json.gz")))}
+	r := reader(t, asking(t, s, 0, 2000e9))
+	_ = all(r)
+	wantFault(t, r.Err(), fault.TRF021, "a matrix, not log lines")
+}
+
+// A small answer that unpacks to an endless one costs bounded memory, and ends.
+func TestABombIsGivenUp(t *testing.T) {
+	s := &lokitest.Server{Before: func(_ int, w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		space := bytes.Repeat([]byte(" "), 1<<20)
+		for range 2*maxAnswer/len(space) + 1 {
+			if _, err := z.Write(space); err != nil {
+				return true // the client has seen enough
+			}
+		}
+		t.Error("all of it was read")
+		return true
+	}}
+	c := asking(t, s, 0, 2000e9)
+	c.BatchSize = 1
+	r := reader(t, c)
+	if r.Next() || len(s.Requests()) != 1 {
+		t.Errorf("%d requests", len(s.Requests()))
+	}
+	wantFault(t, r.Err(), fault.TRF021, "larger than Seatrial holds")
+}
+
+// A server that gives what it was not asked for is not believed.
+func TestEntriesFromOutsideTheRange(t *testing.T) {
+	answer := `{"status":"success","data":{"resultType":"streams","result":[{"stream":{},"values":[["%d","x"]]}]}}`
+	for at, want := range map[int64]int{999: 0, 1000: 1, 1999: 1, 2000: 0} {
+		r := reader(t, asking(t, &lokitest.Server{Before: refuse(200, fmt.Sprintf(answer, at))}, 1000, 2000))
+		if got := all(r); len(got) != want || (r.Err() != nil) != (at == 999) {
+			t.Errorf("%d: %v, %v", at, got, r.Err())
+		}
 	}
 }

@@ -348,3 +348,14 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	}
 }
+
+// Both kinds give lines in the form that a reader of access logs takes.
+var _, _ interface {
+	Next() bool
+	Bytes() []byte
+	Fault() string
+	Number() int64
+	Input() string
+	Err() error
+	Time() int64
+} = (*Reader)(nil), (*Saved)(nil)
