@@ -52,6 +52,7 @@ func rooms() map[string]room {
 		"engine/httpload": hot(3, "golang.org/x/net/http2/hpack", "github.com/quic-go/quic-go", "github.com/expr-lang/expr"),
 		"engine/sqlload":  hot(3, "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"),
 		"judge":           cool(3), "internal/intake": cool(3),
+		"traffic/loki/lokitest": cool(0), // a server for tests: it imports nothing of the house
 
 		"engine/scenario": hot(4), "plan": cool(4),
 

@@ -23,6 +23,10 @@ const (
 	TRF002 Code = "TRF-002"
 	TRF003 Code = "TRF-003"
 	TRF004 Code = "TRF-004"
+	TRF020 Code = "TRF-020"
+	TRF021 Code = "TRF-021"
+	TRF022 Code = "TRF-022"
+	TRF023 Code = "TRF-023"
 
 	ENV001 Code = "ENV-001"
 	ENV002 Code = "ENV-002"
@@ -180,4 +184,16 @@ var catalogue = [...]Entry{
 	{TRF004, Usage, "the log format is not read",
 		"The format that was named is not known, or belongs to those that this build cannot read yet.",
 		"Name one of the formats that are listed, or leave the format out so that it is recognised by content."},
+	{TRF020, Usage, "the question to a log server cannot be asked",
+		"The URL, the query, the range of time or the credentials for Loki or VictoriaLogs are missing or contradict each other. Nothing was asked.",
+		"Mend what is named; a URL looks like http://loki:3100, and a range is from and to, or since."},
+	{TRF021, Dependency, "a log server refuses the question",
+		"Loki or VictoriaLogs answered, and its answer cannot become traffic: it refuses the query or the credentials, or holds no log lines. Its own words are shown.",
+		"Mend the query, the URL or the credentials; the same query can be tried with logcli."},
+	{TRF022, Dependency, "a log server keeps entries back",
+		"The server gives fewer entries at once than would be needed to read all of them. Nothing is left out silently, so the reading ended there.",
+		"Narrow the query, for example to one of the streams, or raise max_entries_limit_per_query of the server."},
+	{TRF023, Dependency, "a log server does not answer",
+		"Loki or VictoriaLogs could not be reached, was too busy, or broke off its answers, and that did not change in several attempts.",
+		"Check that the server runs and can be reached from here, then read again."},
 }

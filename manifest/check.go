@@ -340,12 +340,14 @@ func (c *checker) load(l *Load) {
 
 // sources checks the source, what it needs, and that a limit has something to be measured against.
 func (c *checker) sources(l *Load) {
-	works := "otel, access_log, none"
+	works := "otel, access_log, loki, none"
 	switch l.Source {
 	case SourceOTel, SourceAccessLog:
 		if len(l.SourceConfig.Path) == 0 && c.legible("load.source_config.path") {
 			c.say(fault.MAN004, "load.source", "load.source_config.path is needed by source %s", l.Source)
 		}
+	case SourceLoki:
+		c.loki(&l.SourceConfig)
 	case SourceNone:
 		if len(l.SourceConfig.Path) > 0 && !c.m.Flagged("load.source") {
 			c.say(fault.MAN004, "load.source_config.path", "load.source_config.path is set, but load.source does not say how to read it")
@@ -362,6 +364,9 @@ func (c *checker) sources(l *Load) {
 		}
 	}
 	c.format(l)
+	if l.Source != SourceLoki && !c.m.Flagged("load.source") {
+		c.onlyLoki(l)
+	}
 	if l.Source != SourceOTel && l.Thresholds.P95Increase != nil && l.Traffic.Profile == "" {
 		c.say(fault.MAN006, "load.thresholds.p95_increase",
 			"load.thresholds.p95_increase is set, but source %s carries no durations and there is no load.traffic.profile to compare with", l.Source)
@@ -381,7 +386,7 @@ func (c *checker) format(l *Load) {
 	if l.SourceConfig.Format == "" {
 		return
 	}
-	if l.Source != SourceAccessLog {
+	if l.Source != SourceAccessLog && l.Source != SourceLoki {
 		c.say(fault.MAN004, path, "%s is for access logs; source %s needs none", path, l.Source)
 		return
 	}

@@ -15,6 +15,7 @@ const File = "seatrial.yaml"
 const (
 	SourceOTel      = "otel"
 	SourceAccessLog = "access_log"
+	SourceLoki      = "loki"
 	SourceNone      = "none"
 )
 
@@ -77,8 +78,8 @@ type Rate float64
 // Load is the load block.
 type Load struct {
 	Enabled      bool          `yaml:"enabled" jsonschema:"default=false" jsonschema_description:"Whether ci runs load."`
-	Source       string        `yaml:"source" jsonschema:"enum=otel,enum=access_log,enum=none,default=none" jsonschema_description:"Where the shape of the traffic comes from."`
-	SourceConfig SourceConfig  `yaml:"source_config" jsonschema_description:"Where the source's files are."`
+	Source       string        `yaml:"source" jsonschema:"enum=otel,enum=access_log,enum=loki,enum=none,default=none" jsonschema_description:"Where the shape of the traffic comes from."`
+	SourceConfig SourceConfig  `yaml:"source_config" jsonschema_description:"Where the source's files are, or what is asked of a log server."`
 	Target       string        `yaml:"target" jsonschema_description:"A name under services or targets; default: the only one."`
 	Scale        float64       `yaml:"scale" jsonschema:"default=1" jsonschema_description:"Share of production's rate to send; a smoke uses 0.1, but 1 under source none."`
 	Rate         Rate          `yaml:"rate" jsonschema:"default=0" jsonschema_description:"Requests per second in place of production's rate times scale; 0: not set."`
@@ -157,11 +158,23 @@ type Expect struct {
 	MaxBytes     int64             `yaml:"max_bytes" jsonschema:"minimum=0,default=0" jsonschema_description:"The greatest length of the body; 0: no limit of its own."`
 }
 
-// SourceConfig tells where the source's files are. Path is one path or glob or a list of them;
-// "-" is standard input.
+// SourceConfig tells where the source's files are, or under source loki what is asked of a log server.
+// Path is one path or glob or a list of them; "-" is standard input.
 type SourceConfig struct {
 	Path   []string `yaml:"path" seatrial:"one_or_many" jsonschema_description:"A path or glob, or a list of them, relative to the manifest's folder; - is standard input."`
 	Format string   `yaml:"format" jsonschema:"enum=,enum=common,enum=combined,enum=vhost_combined" jsonschema_description:"Format of an access log; empty: recognised by its content."`
+
+	Server      string        `yaml:"server" jsonschema:"enum=,enum=loki,enum=victorialogs" jsonschema_description:"Under source loki: the kind of server; empty: loki."`
+	URL         string        `yaml:"url" jsonschema_description:"Under source loki: the server, such as http://loki:3100."`
+	Query       string        `yaml:"query" jsonschema_description:"Under source loki: the LogQL, or LogsQL, that selects the lines of access logs."`
+	From        string        `yaml:"from" jsonschema_description:"Under source loki: the first instant that is read, as in 2026-01-31T09:00:00Z."`
+	To          string        `yaml:"to" jsonschema_description:"Under source loki: the instant before which reading ends; empty: now."`
+	Since       time.Duration `yaml:"since" jsonschema_description:"Under source loki: how long before to it begins, in place of from."`
+	Tenant      string        `yaml:"tenant" seatrial:"text" jsonschema_description:"Under source loki: X-Scope-OrgID; account:project of VictoriaLogs."`
+	UserEnv     string        `yaml:"user_env" jsonschema_description:"Under source loki: the environment variable that holds the user."`
+	PasswordEnv string        `yaml:"password_env" jsonschema_description:"Under source loki: the environment variable that holds the password."`
+	BearerEnv   string        `yaml:"bearer_env" jsonschema_description:"Under source loki: the environment variable that holds a bearer token, in place of user and password."`
+	BatchSize   int           `yaml:"batch_size" jsonschema:"minimum=0,maximum=1000000" jsonschema_description:"Under source loki: entries asked for at once; 0: as many as servers allow as a rule, 5000."`
 }
 
 // Traffic names the committed profile.

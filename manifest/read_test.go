@@ -73,8 +73,22 @@ func TestProblems(t *testing.T) {
 		{"typo", "load:\n  scael: 1\n", fault.MAN003, []string{"seatrial.yaml:2:3: load.scael", "did you mean scale?", "   2 |   scael: 1\n         ^"}},
 		{"far from any", "zzzzzzzz: 1\n", fault.MAN003, []string{"1:1", "Known keys of the top of the manifest: load, name,"}},
 		{"removed key", "load:\n  thresholds:\n    query_count_increase: 0.1\n", fault.MAN005, []string{"3:5", "query_count_increase was removed", "load.comparison"}},
-		{"datadog", "load:\n  source: datadog\n", fault.LOD012, []string{"2:3", "no load source called datadog", "otel, access_log, none"}},
-		{"loki", "load:\n  source: loki\n", fault.LOD012, []string{"no load source called loki", "otel, access_log, none"}},
+		{"datadog", "load:\n  source: datadog\n", fault.LOD012, []string{"2:3", "no load source called datadog", "otel, access_log, loki, none"}},
+		{"tempo", "load:\n  source: tempo\n", fault.LOD012, []string{"no load source called tempo", "otel, access_log, loki, none"}},
+		{"loki without a URL", "load: {source: loki, source_config: {query: q, since: 1h}}\n", fault.MAN004, []string{"load.source_config.url is needed by source loki"}},
+		{"loki without a query", "load: {source: loki, source_config: {url: 'http://l', since: 1h}}\n", fault.MAN004, []string{"query is needed by source loki"}},
+		{"loki without a range", "load: {source: loki, source_config: {url: 'http://l', query: q}}\n", fault.MAN004, []string{"from or load.source_config.since is needed"}},
+		{"loki with a password in its URL", "load: {source: loki, source_config: {url: 'http://u:p@l', query: q, since: 1h}}\n", fault.MAN004, []string{"must not hold a user name", "user_env"}},
+		{"loki at no URL", "load: {source: loki, source_config: {url: 'l:3100', query: q, since: 1h}}\n", fault.MAN004, []string{"must be http or https"}},
+		{"loki with two starts", "load: {source: loki, source_config: {url: 'http://l', query: q, since: 1h, from: 2026-01-31T09:00:00Z}}\n", fault.MAN004, []string{"both from and since"}},
+		{"loki with no time", "load: {source: loki, source_config: {url: 'http://l', query: q, from: yesterday}}\n", fault.MAN004, []string{"from must be a time such as"}},
+		{"loki backwards", "load: {source: loki, source_config: {url: 'http://l', query: q, from: 2026-01-31T09:00:00Z, to: 2026-01-31T08:00:00Z}}\n", fault.MAN004, []string{"to must be after"}},
+		{"loki with half a user", "load: {source: loki, source_config: {url: 'http://l', query: q, since: 1h, user_env: U}}\n", fault.MAN004, []string{"user_env and password_env together"}},
+		{"loki with two keys", "load: {source: loki, source_config: {url: 'http://l', query: q, since: 1h, user_env: U, password_env: P, bearer_env: B}}\n", fault.MAN004, []string{"both bearer_env and a user"}},
+		{"loki of another kind", "load: {source: loki, source_config: {url: 'http://l', query: q, since: 1h, server: elastic}}\n", fault.MAN004, []string{"loki, victorialogs"}},
+		{"loki with files", "load: {source: loki, source_config: {url: 'http://l', query: q, since: 1h, path: x}}\n", fault.MAN004, []string{"path names files"}},
+		{"loki and a threshold", "load: {source: loki, source_config: {url: 'http://l', query: q, since: 1h}, thresholds: {p95_increase: 0.25}}\n", fault.MAN006, []string{"source loki carries no durations"}},
+		{"a query of files", "load: {source: access_log, source_config: {path: x, query: q}}\n", fault.MAN004, []string{"query is for source loki; load.source is access_log"}},
 		{"scenarios", "load:\n  scenarios:\n    - path: a.yaml\n", fault.MAN007, []string{"2:3", "load.scenarios", "cannot do scenarios yet"}},
 		{"comparison", "load:\n  comparison:\n    enabled: true\n", fault.MAN007, []string{"load.comparison"}},
 		{"sql", "load:\n  sql: {}\n", fault.MAN007, []string{"load.sql"}},
@@ -348,5 +362,14 @@ func TestAmountsAreRefusedInTheirOwnWords(t *testing.T) {
 		if _, err := Parse([]byte("load:\n  host: "+host+"\n"), t.TempDir()); err != nil {
 			t.Errorf("host %s: %v", host, err)
 		}
+	}
+}
+
+func TestLokiSaysWhatIsAsked(t *testing.T) {
+	m := mustParse(t, "load:\n  source: loki\n  source_config:\n    url: http://loki:3100\n    query: '{app=\"web\"}'\n    from: 2026-01-31T09:00:00Z\n"+
+		"    to: 2026-01-31T12:00:00+01:00\n    tenant: 5\n    bearer_env: TOKEN\n")
+	s := m.Load.SourceConfig
+	if from, to := s.Range(); from.Hour() != 9 || to.Sub(from) != 2*time.Hour || s.Tenant != "5" || s.BearerEnv != "TOKEN" {
+		t.Errorf("%v to %v: %+v", from, to, s)
 	}
 }

@@ -113,7 +113,7 @@ func WriteReference(w io.Writer) error {
 	for _, r := range removed() {
 		fmt.Fprintf(&b, "| `%s` | removed: %s |\n", r.path, r.why)
 	}
-	b.WriteString("| `load.source: datadog` | removed: use `otel`, `access_log` or `none` |\n")
+	b.WriteString("| `load.source: datadog` | removed: use `otel`, `access_log`, `loki` or `none` |\n")
 	for _, r := range later() {
 		fmt.Fprintf(&b, "| `%s` | not in this build: %s |\n", r.path, r.why)
 	}
@@ -144,7 +144,7 @@ are substituted, and nothing else in ` + "`${...}`" + ` is accepted; in ` + "`lo
 `
 
 const referenceTail = `
-` + "`p95_increase`" + ` compares with a baseline, so it needs durations: under ` + "`access_log`" + ` or ` + "`none`" + ` it is refused
+` + "`p95_increase`" + ` compares with a baseline, so it needs durations: under ` + "`access_log`, `loki`" + ` or ` + "`none`" + ` it is refused
 (MAN-006) unless ` + "`load.traffic.profile`" + ` names a profile, and no default fills it in there.
 
 In a smoke the manifest's duration, scale and warm-up give way to 10 s, 0.1 and none, unless a flag

@@ -34,7 +34,7 @@ type loadFlags struct {
 
 // overriding maps a flag to the manifest key that it overrides, with its help.
 var overriding = []struct{ flag, key, help string }{
-	{"source", "load.source", "`NAME`: otel, access_log or none"},
+	{"source", "load.source", "`NAME`: otel, access_log, loki or none"},
 	{"path", "load.source_config.path", "`PATH`: file or glob of the source, - for standard input"},
 	{"scale", "load.scale", "`X`: share of production's rate to send"},
 	{"rate", "load.rate", "`N/s`: rate to send, instead of production's rate x scale"},

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"seatrial/traffic/loki/lokitest"
 )
 
 // sent is a loopback server that keeps what reached it, as it stood on the wire.
@@ -374,10 +376,18 @@ func TestEachSourceOfTheSchemaRuns(t *testing.T) {
 		t.Fatalf("sources %q", sources)
 	}
 	s := serve(t)
-	for _, source := range append(sources, "loki", "datadog") {
+	entries := lokitest.Stream{Labels: map[string]string{"app": "web"}}
+	for i, line := range strings.Split(strings.TrimSpace(logOf(30, time.Second, "GET /a")), "\n") {
+		entries.Entries = append(entries.Entries, lokitest.Entry{Time: time.Now().Add(-time.Minute).UnixNano() + int64(i)*1e9, Line: line})
+	}
+	logs := httptest.NewServer(&lokitest.Server{Streams: []lokitest.Stream{entries}})
+	defer logs.Close()
+	for _, source := range append(sources, "tempo", "datadog") {
 		load := "  source: " + source + "\n  safe_routes: ['GET /a']\n  rate: 20/s\n"
 		switch source {
-		case "otel", "access_log", "loki", "datadog":
+		case "loki":
+			load += "  source_config: {url: '" + logs.URL + "', query: '{app=\"web\"}', since: 1h}\n"
+		case "otel", "access_log", "tempo", "datadog":
 			load += "  source_config: {path: " + source + ".txt}\n"
 		}
 		dir := s.project(t, load, map[string]string{"access_log.txt": logOf(30, time.Second, "GET /a"), "otel.txt": traceOf("/a", 30)})

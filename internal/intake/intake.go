@@ -13,6 +13,7 @@ import (
 	"seatrial/traffic"
 	"seatrial/traffic/accesslog"
 	"seatrial/traffic/input"
+	"seatrial/traffic/loki"
 	"seatrial/traffic/otlp"
 )
 
@@ -20,14 +21,16 @@ import (
 const (
 	OTel      = "otel"
 	AccessLog = "access_log"
+	Loki      = "loki" // access logs that a log server holds
 )
 
 // Config names what is read.
 type Config struct {
-	Kind     string   // OTel or AccessLog; empty: recognised by content
+	Kind     string   // OTel, AccessLog or Loki; empty: recognised by content
 	Format   string   // of an access log; empty: recognised by content
-	Paths    []string // files and globs, "-" for Stdin
-	Dir      string   // relative paths are relative to it
+	Paths    []string // files and globs, "-" for Stdin; none under Loki
+	Loki     loki.Config
+	Dir      string // relative paths are relative to it
 	Stdin    io.Reader
 	Declared []string // templates that win over shape and cardinality (TR-22)
 	NoValues bool     // keep no value of a placeholder: nothing is to be sent
@@ -115,9 +118,12 @@ func Merge(ctx context.Context, dir string, paths []string, salt []byte, now tim
 // Count reads everything, in constant memory. Records that do not parse are counted, not errors; that
 // nothing parsed at all is one (TRF-002), and so is an input that cannot be read (TRF-001).
 func Count(ctx context.Context, cfg Config) (*Counted, error) {
-	set, err := input.Open(cfg.Paths, cfg.Stdin, cfg.Dir)
+	set, server, err := open(ctx, cfg)
 	if err != nil {
 		return nil, err
+	}
+	if server != nil {
+		defer func() { _ = server.Close() }()
 	}
 	defer func() { _ = set.Close() }()
 	kind := cfg.Kind
@@ -141,10 +147,19 @@ func Count(ctx context.Context, cfg Config) (*Counted, error) {
 			return nil, ctx.Err()
 		}
 	}
-	if err := src.Err(); err != nil {
+	if err := answered(server, src.Err()); err != nil {
 		return nil, err
 	}
 	return &Counted{Kind: kind, Builder: builder, Skips: src.Skipped(), Warning: accesslog.Warning(src.Skipped())}, nil
+}
+
+// open gives the input, and the log server behind it if there is one.
+func open(ctx context.Context, cfg Config) (*input.Set, *loki.Reader, error) {
+	if cfg.Kind == Loki {
+		return ask(ctx, cfg.Loki)
+	}
+	set, err := input.Open(cfg.Paths, cfg.Stdin, cfg.Dir)
+	return set, nil, err
 }
 
 func source(kind string, set *input.Set, format string) traffic.Source {

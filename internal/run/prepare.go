@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"seatrial/fault"
 	"seatrial/internal/intake"
 	"seatrial/manifest"
 	"seatrial/plan"
 	"seatrial/traffic"
+	"seatrial/traffic/loki"
 )
 
 // preparation is everything that is decided before anything is started.
@@ -24,8 +26,13 @@ func prepare(ctx context.Context, cfg Config) (*preparation, error) {
 	in := plan.Input{Manifest: m, Smoke: cfg.Smoke, Command: cfg.Command, Now: cfg.Now(), Getenv: cfg.Getenv}
 	prep := &preparation{}
 	if m.Load.Source != "none" {
+		server, err := logServer(&m.Load.SourceConfig, cfg.Getenv)
+		if err != nil {
+			return nil, err
+		}
 		t, err := intake.Read(ctx, intake.Config{Kind: m.Load.Source, Format: m.Load.SourceConfig.Format,
-			Paths: m.Load.SourceConfig.Path, Dir: m.Dir, Stdin: cfg.Stdin, Declared: m.Load.Traffic.Routes, Now: cfg.Now()})
+			Paths: m.Load.SourceConfig.Path, Dir: m.Dir, Stdin: cfg.Stdin, Declared: m.Load.Traffic.Routes, Now: cfg.Now(),
+			Loki: server})
 		if err != nil {
 			return nil, err
 		}
@@ -41,6 +48,30 @@ func prepare(ctx context.Context, cfg Config) (*preparation, error) {
 		in.Profile = profile
 	}
 	return prep, prep.compile(in)
+}
+
+// logServer is what is asked of a log server; its credentials come from the environment. A variable that
+// is named and holds nothing is refused (TRF-020).
+func logServer(s *manifest.SourceConfig, getenv func(string) string) (loki.Config, error) {
+	var missing error
+	value := func(name string) string {
+		if name == "" {
+			return ""
+		}
+		v := strings.TrimSpace(getenv(name))
+		if v == "" {
+			missing = fault.New(fault.TRF020, "the environment variable %s, which load.source_config names for the log server, holds nothing", name).
+				WithNext("Set it, or take its name out of the manifest.")
+		}
+		return v
+	}
+	out := loki.Config{URL: s.URL, Query: s.Query, Since: s.Since, Tenant: s.Tenant, User: value(s.UserEnv),
+		Password: loki.Secret(value(s.PasswordEnv)), Bearer: loki.Secret(value(s.BearerEnv)), BatchSize: s.BatchSize}
+	if s.Server == "victorialogs" {
+		out.Backend = loki.VictoriaLogs
+	}
+	out.From, out.To = s.Range()
+	return out, missing
 }
 
 func readProfile(m *manifest.Manifest, path string, cfg Config) (*traffic.Profile, error) {
