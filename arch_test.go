@@ -70,7 +70,7 @@ func rooms() map[string]room {
 		"internal/fleet/local": cool(7), "internal/fleet/docker": cool(7), "internal/fleet/kube": cool(7),
 		"internal/fleet/hook": cool(7), "internal/fleet/fleettest": cool(7), "internal/crew/natscrew": cool(7),
 		"internal/crew/kubejob": cool(7), "internal/crew/crewtest": cool(7), "internal/run": cool(7),
-		"internal/replay": cool(6),
+		"internal/replay": cool(4),
 		"internal/doctor": cool(7),
 
 		"internal/drill": cool(8),

@@ -7,6 +7,7 @@ import (
 
 	"seatrial/engine"
 	"seatrial/engine/httpload"
+	"seatrial/internal/replay"
 	"seatrial/judge"
 	"seatrial/plan"
 	"seatrial/record"
@@ -41,6 +42,7 @@ type Run struct {
 	Generator   *engine.Health `json:"generator,omitempty"`
 
 	Connections *Connections `json:"connections,omitempty"`
+	Replay      *Replay      `json:"replay,omitempty"`
 
 	Account record.Account    `json:"account"` // judged arrivals
 	Warmup  record.Account    `json:"warmup_account"`
@@ -94,6 +96,14 @@ type TargetInfo struct {
 	Proof   string   `json:"proof"`
 	Kind    string   `json:"kind"` // environment or consent
 	MaxRate float64  `json:"max_rate_per_s,omitempty"`
+}
+
+// Replay is what became of a recording that was sent again.
+type Replay struct {
+	Pace     string          `json:"pace"`
+	Loops    int             `json:"loops"`
+	Counts   replay.Counts   `json:"counts"`
+	Fidelity replay.Fidelity `json:"fidelity"`
 }
 
 // Connections is what became of connections, warm-up included.

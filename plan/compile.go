@@ -31,7 +31,8 @@ type Input struct {
 	Observed *traffic.Observed // values seen in the source; nil when there are none
 	Profile  *traffic.Profile  // the committed profile, read and not too old; nil when none is declared
 	Smoke    bool
-	Command  string // run, smoke, ci, demo; for messages
+	Replay   time.Duration // how long the recording takes to be sent; 0: this is no replay
+	Command  string        // run, smoke, ci, demo; for messages
 	Now      time.Time
 	Getenv   func(string) string // for auth and ${env:NAME}; nil: os.Getenv
 }
@@ -147,10 +148,11 @@ func (c *compiler) compilePolicy() bool {
 		c.badPattern("load.safe_routes", err)
 		return false
 	}
-	c.policy = policy
+	c.policy, c.plan.policy = policy, policy
 	for _, h := range c.plan.Headers {
 		if method, ok := traffic.HasOverrideHeader(map[string]string{h.Name: h.Value}); ok {
 			c.overrides = append(c.overrides, method)
+			c.plan.overrides = append(c.plan.overrides, method)
 		}
 	}
 	return true
@@ -177,6 +179,10 @@ func (c *compiler) scale() float64 {
 func (c *compiler) rates() {
 	if c.in.Source != nil && c.in.Source.Requests == 0 {
 		return // there is nothing to send at any rate: nothingLeft says so
+	}
+	if c.in.Replay > 0 {
+		c.recordedRates()
+		return
 	}
 	p, l := c.plan, c.load
 	base := AssumedRate
@@ -305,6 +311,11 @@ func brief(names []string) string {
 // assemble makes the request sequence and the digest.
 func (c *compiler) assemble() error {
 	p := c.plan
+	if p.Recorded {
+		p.carriage, p.arrivals = c.carriageDigest(), c.in.Source.Requests
+		p.Digest = p.digest()
+		return nil
+	}
 	p.requests = newRequests(p.Seed, c.sent, c.carried, p.Open.AtLeast > 0)
 	p.carriage = c.carriageDigest()
 	var err error

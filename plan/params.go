@@ -158,18 +158,28 @@ func hashPart(w io.Writer, s string) {
 	_, _ = io.WriteString(w, s)
 }
 
-// sendablePath escapes what may not stand in a request line. It decodes nothing.
-func sendablePath(p string) string {
-	const keep = "-._~!$&'()*+,;=:@/%"
-	bad := func(b byte) bool {
-		return (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && (b < '0' || b > '9') && strings.IndexByte(keep, b) < 0
+// Sendable gives a request-target whose bytes all may stand in one: the others are percent-encoded.
+func Sendable(target string) []byte {
+	path, query, found := strings.Cut(target, "?")
+	out := sendablePath(path)
+	if found {
+		out += "?" + escaped(query, pathChars+"?")
 	}
+	return []byte(out)
+}
+
+const pathChars = "-._~!$&'()*+,;=:@/%"
+
+// sendablePath escapes what may not stand in a request line. It decodes nothing.
+func sendablePath(p string) string { return escaped(p, pathChars) }
+
+func escaped(p, keep string) string {
 	var out []byte
 	for i := range len(p) {
-		if bad(p[i]) {
-			out = fmt.Appendf(out, "%%%02X", p[i])
+		if b := p[i]; (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && (b < '0' || b > '9') && strings.IndexByte(keep, b) < 0 {
+			out = fmt.Appendf(out, "%%%02X", b)
 		} else {
-			out = append(out, p[i])
+			out = append(out, b)
 		}
 	}
 	return string(out)

@@ -9,6 +9,7 @@ import (
 	"seatrial/engine/httpload"
 	"seatrial/judge"
 	"seatrial/schedule"
+	"seatrial/traffic"
 )
 
 // Plan is everything that decides what is sent and what is judged. Nothing changes it after Compile.
@@ -18,6 +19,7 @@ type Plan struct {
 	Warmup   time.Duration
 	Duration time.Duration // judged part
 	Smoke    bool
+	Recorded bool    // requests and due times come from a recording: Schedule, At and what counts with them are not for it
 	Routes   []Route // what is sent, sorted by name
 	Checks   []judge.Check
 	Limits   engine.Limits
@@ -36,13 +38,15 @@ type Plan struct {
 	Warnings     []string // said on the terminal and in the report
 	Digest       string   // hex SHA-256 over all that decides, secrets excluded
 
-	requests *requests
-	arrivals uint64
-	hidden   []bool // by header: its value is a secret
-	secrets  []string
-	carriage string // digest of versions, connections, TLS, bodies and expectations
-	trusted  string // digest of the certificates that are trusted
-	shown    string // digest of the client's own
+	policy    *traffic.Policy
+	overrides []string // methods that a header of the run would make of a request's own
+	requests  *requests
+	arrivals  uint64
+	hidden    []bool // by header: its value is a secret
+	secrets   []string
+	carriage  string // digest of versions, connections, TLS, bodies and expectations
+	trusted   string // digest of the certificates that are trusted
+	shown     string // digest of the client's own
 }
 
 // CountsClientErrors tells whether a 4xx is an error of this run: it is in the assumed smoke of source

@@ -108,8 +108,11 @@ func (p *Plan) Route(i uint64) uint32 { return p.requests.mix.Route(i) }
 const digested = 1_000_000
 
 // ScheduleDigest is a SHA-256 over (due time, route, target) of the first million arrivals, so that a
-// report can show that two runs sent the same sequence.
+// report can show that two runs sent the same sequence. It is empty for a recording.
 func (p *Plan) ScheduleDigest() string {
+	if p.Recorded {
+		return ""
+	}
 	d, s := schedule.NewDigest(), p.Schedule()
 	var r httpload.Request
 	for a, ok := s.Next(); ok && a.Index < digested; a, ok = s.Next() {

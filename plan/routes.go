@@ -100,6 +100,10 @@ func (c *compiler) consider(r *traffic.Route) {
 		c.omit(r, "its path cannot be sent: "+err.Error())
 		return
 	}
+	if c.in.Replay > 0 {
+		c.considerRecorded(r)
+		return
+	}
 	if t.Literal() {
 		path := t.String()
 		if d := c.decide(r.Method, path); !d.Safe {

@@ -77,6 +77,12 @@ func mdFigures(b *strings.Builder, run *evidence.Run) {
 		figure.Rate(run.Rates.Valid), figure.Share(run.Rates.ErrorShare), figure.Millis(t.P50), figure.Millis(t.P95), figure.Millis(t.P99),
 		figure.Millis(run.SendDelayP99))
 	fmt.Fprintf(b, "Response time from the due time, over %s.\n\n", figure.Counted(t.Samples, "judged request"))
+	for _, r := range replayed(run) {
+		fmt.Fprintf(b, "- %s: %s\n", mdProse(r.Name), mdProse(r.Value))
+	}
+	if run.Replay != nil {
+		b.WriteString("\n")
+	}
 	mdConnections(b, run)
 }
 

@@ -163,7 +163,7 @@ func (p *page) load(run *evidence.Run) {
 	if run.Plan.Engine != "" {
 		p.wrap(2, "engine: "+run.Plan.Engine)
 	}
-	for _, c := range connections(run) {
+	for _, c := range append(replayed(run), connections(run)...) {
 		if c.Name != "opening took" {
 			p.wrap(2, c.Name+": "+c.Value)
 		}

@@ -165,7 +165,7 @@ requests when production would, and answers: pass, fail, blocked or unverified.`
 		return usage("%s", strings.TrimSuffix(err.Error(), ".")).WithNext("Run `%s --help`; it ends with a worked example.", c.CommandPath())
 	})
 	root.AddCommand(a.initCommand(), a.demoCommand(), a.doctorCommand(), a.explainCommand(), a.schemaCommand(),
-		a.trafficCommand(), a.envCommand(), a.runCommand(), a.smokeCommand(), a.ciCommand(), a.reportCommand(),
+		a.trafficCommand(), a.envCommand(), a.runCommand(), a.replayCommand(), a.smokeCommand(), a.ciCommand(), a.reportCommand(),
 		a.versionCommand(), a.docsCommand())
 	root.InitDefaultCompletionCmd()
 	return root

@@ -49,9 +49,15 @@ var overriding = []struct{ flag, key, help string }{
 	{"target", "load.target", "`NAME`: a name under services or targets"},
 }
 
-func (f *loadFlags) add(c *cobra.Command) {
+func (f *loadFlags) add(c *cobra.Command) { f.addBut(c, nil) }
+
+// addBut adds the flags but for some of those that override the manifest.
+func (f *loadFlags) addBut(c *cobra.Command, without map[string]bool) {
 	f.values = map[string]*string{}
 	for _, o := range overriding {
+		if without[o.flag] {
+			continue
+		}
 		f.values[o.flag] = c.Flags().String(o.flag, "", fmt.Sprintf("%s (overrides %s)", o.help, o.key))
 	}
 	c.Flags().StringVar(&f.url, "url", "", "send at `URL`; it must belong to an environment or be listed under targets")
@@ -66,7 +72,7 @@ func (f *loadFlags) add(c *cobra.Command) {
 func (f *loadFlags) overrides(c *cobra.Command) []manifest.Override {
 	var out []manifest.Override
 	for _, o := range overriding {
-		if c.Flags().Changed(o.flag) {
+		if f.values[o.flag] != nil && c.Flags().Changed(o.flag) {
 			out = append(out, manifest.Override{Path: o.key, Value: *f.values[o.flag], Flag: "--" + o.flag})
 		}
 	}
@@ -117,12 +123,23 @@ func (a *app) load(c *cobra.Command, f *loadFlags, command string, smoke bool) e
 }
 
 func (a *app) loadManifest(ctx context.Context, m *manifest.Manifest, f *loadFlags, command string, smoke bool) error {
-	a.command = command
-	res, err := run.Do(ctx, run.Config{
-		Dir: a.dir, Manifest: m, Command: command, Smoke: smoke, RunRoot: a.runDir, Version: Version,
+	cfg := a.runConfig(m, f, command)
+	cfg.Smoke = smoke
+	return a.do(ctx, cfg)
+}
+
+func (a *app) runConfig(m *manifest.Manifest, f *loadFlags, command string) run.Config {
+	return run.Config{
+		Dir: a.dir, Manifest: m, Command: command, RunRoot: a.runDir, Version: Version,
 		Reproduce: a.reproduce(), URL: f.url, Env: f.env, Keep: f.keep, Revision: f.rev, Slices: f.slices, Stdin: a.In,
 		Progress: a.progress(), Watch: a.watch, Now: time.Now, Getenv: a.Getenv, Engaged: a.engage,
-	})
+	}
+}
+
+// do makes a run and prints its final page.
+func (a *app) do(ctx context.Context, cfg run.Config) error {
+	a.command = cfg.Command
+	res, err := run.Do(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,26 @@ type Job struct {
 	// Connections gives the whole schedule of connection arrivals, afresh for each worker; nil, or
 	// giving nil, when there are none.
 	Connections func() schedule.Schedule
+	Feed        Feed // in place of Schedule and Config.Requests; nil: they hold
 	Record      record.Config
 	Slices      int // workers; at least 1, and no more than connections: each needs one
+}
+
+// Feed gives each worker its own part of what is sent.
+type Feed interface {
+	Schedule(worker int) schedule.Schedule
+	Requests(worker int) httpload.Requests
+	// Recorder stands before the worker's own.
+	Recorder(worker int, to httpload.Recorder) httpload.Recorder
+}
+
+// Slices is how many workers a job will have.
+func Slices(job Job) int {
+	n := max(1, job.Slices)
+	if most := job.Config.Limits.MaxConnections; most > 0 {
+		n = min(n, most)
+	}
+	return n
 }
 
 // InProcess runs the slices of a job side by side in this process.
@@ -39,10 +57,7 @@ const lead = 100 * time.Millisecond
 
 // New prepares the workers' recorders, so that Snapshot works from the start.
 func New(job Job) *InProcess {
-	job.Slices = max(1, job.Slices)
-	if most := job.Config.Limits.MaxConnections; most > 0 {
-		job.Slices = min(job.Slices, most)
-	}
+	job.Slices = Slices(job)
 	c := &InProcess{job: job, epoch: time.Now().Add(lead)}
 	for range job.Slices {
 		c.shards = append(c.shards, record.NewShard(job.Record))
@@ -58,13 +73,17 @@ func (c *InProcess) Run(ctx context.Context) (*record.Tally, []*httpload.Result,
 	var wg sync.WaitGroup
 	for k := range c.job.Slices {
 		cfg := c.job.Config
-		cfg.Schedule = schedule.Shard(c.job.Schedule(), k, c.job.Slices)
+		cfg.Recorder = c.shards[k]
+		if f := c.job.Feed; f != nil {
+			cfg.Schedule, cfg.Requests, cfg.Recorder = f.Schedule(k), f.Requests(k), f.Recorder(k, c.shards[k])
+		} else {
+			cfg.Schedule = schedule.Shard(c.job.Schedule(), k, c.job.Slices)
+		}
 		if c.job.Connections != nil {
 			if whole := c.job.Connections(); whole != nil {
 				cfg.Connections.Arrivals = schedule.Shard(whole, k, c.job.Slices)
 			}
 		}
-		cfg.Recorder = c.shards[k]
 		cfg.Epoch = c.epoch
 		cfg.Limits.MaxConnections = share(cfg.Limits.MaxConnections, k, c.job.Slices)
 		wg.Go(func() { results[k], errs[k] = c.job.Engine.Run(ctx, cfg) })

@@ -15,6 +15,7 @@ import (
 	"seatrial/traffic/input"
 	"seatrial/traffic/loki"
 	"seatrial/traffic/otlp"
+	"seatrial/traffic/recorded"
 )
 
 // The kinds of source that hold traffic.
@@ -32,9 +33,10 @@ type Config struct {
 	Loki     loki.Config
 	Dir      string // relative paths are relative to it
 	Stdin    io.Reader
-	Declared []string // templates that win over shape and cardinality (TR-22)
-	NoValues bool     // keep no value of a placeholder: nothing is to be sent
-	Salt     []byte   // secret that values are hashed under; nil: random, and gone afterwards
+	Declared []string                  // templates that win over shape and cardinality (TR-22)
+	NoValues bool                      // keep no value of a placeholder: nothing is to be sent
+	Salt     []byte                    // secret that values are hashed under; nil: random, and gone afterwards
+	Wanted   func(unixNano int64) bool // which requests are taken, by their time; nil: all
 	Now      time.Time
 }
 
@@ -142,7 +144,9 @@ func Count(ctx context.Context, cfg Config) (*Counted, error) {
 	}
 	src := source(kind, set, cfg.Format)
 	for n := 0; src.Scan(); n++ {
-		builder.Add(src.Event())
+		if e := src.Event(); cfg.Wanted == nil || cfg.Wanted(e.UnixNano) {
+			builder.Add(e)
+		}
 		if n%checkEvery == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -193,4 +197,9 @@ func recognise(set *input.Set, format string) (string, error) {
 func bracketedTime(head []byte) bool {
 	rest := bytes.TrimLeft(head[1:], " \t\r\n")
 	return head[0] == '[' && len(rest) > 0 && rest[0] != '{' && rest[0] != ']' && rest[0] != '['
+}
+
+// Recording opens a source as requests that were recorded one by one, with what a replay needs of them.
+func Recording(cfg Config) (recorded.Source, error) {
+	return nil, fault.New(fault.TRF001, "not yet")
 }

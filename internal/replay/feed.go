@@ -261,6 +261,14 @@ func (f *Feed) Recorder(k int, to httpload.Recorder) httpload.Recorder {
 	return &listener{slice: f.slices[k], to: to}
 }
 
+// Forget says that a request has ended that no engine sent.
+func (f *Feed) Forget(index uint64) {
+	s := f.slices[index%f.slices[0].n]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard(&record.Sample{Index: index})
+}
+
 // Fidelity compares the gaps between requests as recorded, at the pace of the replay, and as sent.
 func (f *Feed) Fidelity() Fidelity {
 	sum := newGaps()
@@ -273,8 +281,8 @@ func (f *Feed) Fidelity() Fidelity {
 	return sum.fidelity()
 }
 
-// clean gives the URL's path and query, without scheme, authority and fragment.
-func clean(url string) string {
+// Target gives the URL's path and query, without scheme, authority and fragment.
+func Target(url string) string {
 	if i := strings.Index(url, "://"); i > 0 && !strings.ContainsAny(url[:i], "/?#") {
 		url = url[i+3:]
 		if j := strings.IndexAny(url, "/?#"); j >= 0 {
@@ -289,5 +297,3 @@ func clean(url string) string {
 	}
 	return url
 }
-
-var _ = record.NewHistogram

@@ -184,7 +184,7 @@ func send(ctx context.Context, t *testing.T, name string, f *Feed, target engine
 }
 
 func prepare(_, target string, fields []recorded.Field, _ []byte) (Prepared, string) {
-	p := Prepared{Target: []byte(clean(target))}
+	p := Prepared{Target: []byte(Target(target))}
 	if string(p.Target) == "/forbidden" {
 		return p, "not named in safe_routes"
 	}
@@ -326,9 +326,9 @@ func TestPhasesLoopsAndLimits(t *testing.T) {
 	}
 }
 
-func TestClean(t *testing.T) {
+func TestTarget(t *testing.T) {
 	for in, want := range map[string]string{"": "/", "/": "/", "/a?b#c": "/a?b", "http://x": "/", "https://x:1/a/?q": "/a/?q", "?q": "/?q", "http://x?y": "/?y", "/a://b": "/a://b", "x": "x"} {
-		if got := clean(in); got != want {
+		if got := Target(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

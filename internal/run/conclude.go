@@ -36,7 +36,7 @@ func (x *execution) judge() {
 		r.Verdict, r.Sentence = judge.Unverified, "No verdict: the account of requests does not balance."
 		return
 	}
-	r.Findings = judge.Evaluate(p.Checks, x.measured())
+	r.Findings = append(judge.Evaluate(p.Checks, x.measured()), x.replayFindings()...)
 	r.Verdict = judge.Overall(r.Findings)
 	x.causes()
 	r.Warnings = append(r.Warnings, x.warnings()...)
@@ -147,6 +147,12 @@ func (x *execution) causes() {
 	}
 	if x.stopped { // first of all: a reader must not take the part for the whole
 		x.cause(fault.New(fault.CLI003, "the run was interrupted after %s of %s", figure.Duration(x.ran), figure.Duration(x.prep.plan.Open.Duration)))
+		if x.run.Verdict == judge.Pass {
+			x.run.Verdict = judge.Unverified
+		}
+	}
+	if x.unread != nil {
+		x.cause(x.unread)
 		if x.run.Verdict == judge.Pass {
 			x.run.Verdict = judge.Unverified
 		}

@@ -37,6 +37,7 @@ type execution struct {
 	cpu            []float64
 	aborted        float64
 	stopped        bool         // by an interrupt
+	unread         *fault.Error // the recording could not be read to its end
 	lost           *fault.Error // the target was found not to be ours any more
 	ran            time.Duration
 	kinds          []fault.Kind
@@ -130,9 +131,12 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 		m.watcher = x.cfg.Watch()
 	}
 	sampler := engine.StartHealth()
+	load, feed := x.job(ctx)
 	// Last of all: it sets the epoch a moment ahead, and what stands between would eat that up.
-	job := crew.New(crew.Job{Engine: p.Engine, Config: x.engineConfig(), Schedule: p.Schedule, Connections: p.ConnectionSchedule, Record: recordConfig(p), Slices: x.slices()})
-	m.crew, m.start = job, job.Epoch()
+	job := crew.New(load)
+	if m.crew, m.start = job, job.Epoch(); feed != nil {
+		feed.Begin(m.start)
+	}
 	following, done := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { m.follow(following) })
@@ -157,6 +161,10 @@ func (x *execution) load(ctx context.Context, stop context.CancelFunc) error {
 	}
 	x.tally = tally
 	x.addUp(results)
+	if feed != nil {
+		x.fed(feed, released(results), ctx.Err() != nil)
+		return nil
+	}
 	if ctx.Err() != nil {
 		x.tally.AddUnsent(p.Unreleased(released(results)))
 	}

@@ -25,6 +25,9 @@ func prepare(ctx context.Context, cfg Config) (*preparation, error) {
 	m := cfg.Manifest
 	in := plan.Input{Manifest: m, Smoke: cfg.Smoke, Command: cfg.Command, Now: cfg.Now(), Getenv: cfg.Getenv}
 	prep := &preparation{}
+	if cfg.Replay != nil {
+		return prep, prep.recording(ctx, cfg, in)
+	}
 	if m.Load.Source != "none" {
 		server, err := logServer(&m.Load.SourceConfig, cfg.Getenv)
 		if err != nil {
@@ -72,6 +75,29 @@ func logServer(s *manifest.SourceConfig, getenv func(string) string) (loki.Confi
 	}
 	out.From, out.To = s.Range()
 	return out, missing
+}
+
+// recording reads a recording for its routes and its length.
+func (p *preparation) recording(ctx context.Context, cfg Config, in plan.Input) error {
+	r := cfg.Replay
+	from := r.Source
+	from.NoValues, from.Declared, from.Now = true, cfg.Manifest.Load.Traffic.Routes, cfg.Now()
+	t, err := intake.Read(ctx, from)
+	if err != nil {
+		return err
+	}
+	p.traffic, in.Source = t, t.Profile
+	if in.Replay, err = r.length(t.Profile); err != nil && t.Profile.Requests > 0 {
+		return err
+	}
+	in.Replay = max(in.Replay, 1)
+	if name := cfg.Manifest.Load.Traffic.Profile; name != "" {
+		if in.Profile, err = readProfile(cfg.Manifest, name, cfg); err != nil {
+			return err
+		}
+	}
+	cfg.say("recording: %d requests on %d routes", t.Profile.Requests, len(t.Profile.Routes))
+	return p.compile(in)
 }
 
 func readProfile(m *manifest.Manifest, path string, cfg Config) (*traffic.Profile, error) {

@@ -21,12 +21,13 @@ type Config struct {
 	Smoke     bool
 	RunRoot   string // where run folders are made
 	Version   string
-	Reproduce string // the plain command that runs it again
-	URL       string // send at this URL instead of the manifest's target
-	Env       string // use this environment, which is up already
-	Revision  string // bring this revision up instead of the working tree
-	Keep      bool   // leave an environment up that this run brought up
-	Slices    int    // workers inside this process; as many as the engine wants unless set
+	Reproduce string  // the plain command that runs it again
+	URL       string  // send at this URL instead of the manifest's target
+	Env       string  // use this environment, which is up already
+	Revision  string  // bring this revision up instead of the working tree
+	Replay    *Replay // send a recording again; nil: the manifest's mix
+	Keep      bool    // leave an environment up that this run brought up
+	Slices    int     // workers inside this process; as many as the engine wants unless set
 	Stdin     io.Reader
 	Progress  io.Writer            // lines for people while the run is prepared; may be nil
 	Watch     func() watch.Watcher // makes the live view; may be nil, and may give nil
