@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"seatrial/fault"
+	"seatrial/traffic/logformat"
 )
 
 // checker fills in defaults and judges values that are well-formed.
@@ -102,7 +103,7 @@ func (c *checker) thresholdDefaults(l *Load) {
 	fallback(c, "load.thresholds.client_error_increase", &l.Thresholds.ClientErrorIncrease, &increase, "")
 	if l.Source == SourceOTel {
 		fallback(c, "load.thresholds.p95_increase", &l.Thresholds.P95Increase, &p95, "source otel carries durations")
-	} else if !c.given("load.thresholds.p95_increase") {
+	} else if !c.given("load.thresholds.p95_increase") && !measured(l) {
 		c.origins["load.thresholds.p95_increase"] = Origin{From: "default",
 			Why: "not in force: source " + l.Source + " carries no durations"}
 	}
@@ -358,7 +359,7 @@ func (c *checker) sources(l *Load) {
 		}
 	}
 	c.format(l)
-	if l.Source != SourceOTel && l.Thresholds.P95Increase != nil && l.Traffic.Profile == "" {
+	if !measured(l) && l.Thresholds.P95Increase != nil && l.Traffic.Profile == "" {
 		c.say(fault.MAN006, "load.thresholds.p95_increase",
 			"load.thresholds.p95_increase is set, but source %s carries no durations and there is no load.traffic.profile to compare with", l.Source)
 	}
@@ -372,6 +373,11 @@ func printableWord(s string) string {
 	return shorten(s)
 }
 
+// measured tells whether the source carries durations: traces do, and logs of a format that is known to.
+func measured(l *Load) bool {
+	return l.Source == SourceOTel || l.Source == SourceAccessLog && logformat.HasDuration(l.SourceConfig.Format)
+}
+
 func (c *checker) format(l *Load) {
 	path := "load.source_config.format"
 	if l.SourceConfig.Format == "" {
@@ -381,7 +387,11 @@ func (c *checker) format(l *Load) {
 		c.say(fault.MAN004, path, "%s is for access logs; source %s needs none", path, l.Source)
 		return
 	}
-	c.oneOf(path, l.SourceConfig.Format, "common", "combined", "vhost_combined")
+	if err := logformat.Check(l.SourceConfig.Format); err != nil {
+		if e, ok := fault.As(err); ok {
+			c.say(fault.MAN004, path, "%s: %s", path, e.Message)
+		}
+	}
 }
 
 func (c *checker) amounts(l *Load) {
