@@ -173,11 +173,11 @@ var catalogue = [...]Entry{
 		"Check the path; it is relative to the folder of the manifest."},
 	{TRF002, Dependency, "nothing in the traffic source could be parsed",
 		"Not one line or document was in a format that was tried.",
-		"Name the format with `format`, or check that the file is what it should be."},
+		"Name the format with `format`, by its name or as the format string of NGINX or Apache (docs/log-formats.md), or check that the file is what it should be."},
 	{TRF003, Dependency, "the traffic profile cannot be used",
 		"The profile is damaged, comes from the future, or has a version that this build does not know.",
 		"Record it again: `seatrial traffic record --from FILE`."},
 	{TRF004, Usage, "the log format is not read",
-		"The format that was named is not known, or belongs to those that this build cannot read yet.",
+		"The format that was named is not known, or is a format string of NGINX or Apache that tells no request or holds what cannot be read.",
 		"Name one of the formats that are listed, or leave the format out so that it is recognised by content."},
 }

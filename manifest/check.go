@@ -103,9 +103,12 @@ func (c *checker) thresholdDefaults(l *Load) {
 	fallback(c, "load.thresholds.client_error_increase", &l.Thresholds.ClientErrorIncrease, &increase, "")
 	if l.Source == SourceOTel {
 		fallback(c, "load.thresholds.p95_increase", &l.Thresholds.P95Increase, &p95, "source otel carries durations")
-	} else if !c.given("load.thresholds.p95_increase") && !measured(l) {
-		c.origins["load.thresholds.p95_increase"] = Origin{From: "default",
-			Why: "not in force: source " + l.Source + " carries no durations"}
+	} else if !c.given("load.thresholds.p95_increase") {
+		why := "not in force: source " + l.Source + " carries no durations"
+		if measured(l) {
+			why = "not in force: nothing fills it in under source " + l.Source
+		}
+		c.origins["load.thresholds.p95_increase"] = Origin{From: "default", Why: why}
 	}
 }
 

@@ -107,7 +107,7 @@ func TestProblems(t *testing.T) {
 		{"lower case", "load: {safe_routes: [get /orders]}\n", fault.MAN004, []string{"capitals"}},
 		{"otel without path", "load: {source: otel}\n", fault.MAN004, []string{"load.source_config.path is needed by source otel"}},
 		{"path without source", "load: {source_config: {path: x}}\n", fault.MAN004, []string{"load.source does not say"}},
-		{"format", "load: {source: access_log, source_config: {path: x, format: json}}\n", fault.MAN004, []string{"common, combined, vhost_combined"}},
+		{"format", "load: {source: access_log, source_config: {path: x, format: jsom}}\n", fault.MAN004, []string{"common, combined, vhost_combined"}},
 		{"no run", "services: {web: {}}\n", fault.MAN004, []string{"services.web.run is needed"}},
 		{"unknown need", "services: {web: {run: x, depends_on: [db]}}\n", fault.MAN004, []string{`"db", which is not a service`}},
 		{"cycle", "services:\n  a: {run: x, depends_on: [b]}\n  b: {run: x, depends_on: [c]}\n  c: {run: x, depends_on: [a]}\n", fault.MAN004, []string{"4:28", "a -> b -> c -> a"}},

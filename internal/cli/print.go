@@ -47,6 +47,9 @@ func printRecorded(w io.Writer, r recorded) error {
 	p := &printer{w: w}
 	prof := r.Profile
 	p.line("read      %s of format %s: %s", figure.Counted(uint64(r.Skips.Read), "record"), r.Skips.Format, figure.Counted(prof.Requests, "request"))
+	for _, f := range r.Skips.Recognised {
+		p.line("read as   %s: %s (%s)", plain(f.Format), plain(f.Why), figure.Counted(uint64(f.Lines), "line"))
+	}
 	if r.Skips.Unparsable > 0 {
 		p.line("refused   %s that did not parse", figure.Count(uint64(r.Skips.Unparsable)))
 		for _, s := range r.Skips.First {

@@ -36,15 +36,15 @@ func (a *app) trafficRecord() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "record --from PATH",
 		Short: "Count what production served and write a profile to commit",
-		Long: `record reads OTLP/JSON trace exports or access logs (common, combined, vhost-combined; plain,
-gzip or zstd) and writes routes, weights, rates and baselines. It keeps no query string, no
+		Long: `record reads OTLP/JSON trace exports or access logs (those of the usual servers, as text or
+JSON, see docs/log-formats.md; plain, gzip or zstd) and writes routes, weights, rates and baselines. It keeps no query string, no
 header, no address and no identifier, and opens no socket.`,
 		Example: "  seatrial traffic record --from telemetry/traces.json\n  zcat logs/*.gz | seatrial traffic record --from -",
 		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return a.record(c, f) },
 	}
 	c.Flags().StringArrayVar(&f.from, "from", nil, "file or glob `PATH`, - for standard input; may be given several times")
-	c.Flags().StringVar(&f.format, "format", "", "format `F`: otel, common, combined or vhost_combined; recognised by content unless given")
+	c.Flags().StringVar(&f.format, "format", "", "format `F`: otel, a name of docs/log-formats.md such as combined, caddy or alb, or the format string of NGINX or Apache; recognised by content unless given")
 	c.Flags().StringVar(&f.out, "out", profilePath, "`PATH` that the profile goes to")
 	c.Flags().StringArrayVar(&f.routes, "route", nil, "path template `T` that wins over shape and cardinality, e.g. '/shop/{category}/{slug}'; may be given several times")
 	return c

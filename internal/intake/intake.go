@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"seatrial/traffic"
@@ -86,8 +87,8 @@ func source(kind string, set *input.Set, format string) traffic.Source {
 	return accesslog.New(set, accesslog.Config{Format: format})
 }
 
-// recognise tells a trace export from an access log by its first bytes: JSON holds traces, as no
-// access-log format of this build is JSON. Four or more NUL bytes at the head are what log rotation
+// recognise tells a trace export from an access log by its first bytes: JSON holds traces, unless it has
+// names of access logs and none of OTLP. Four or more NUL bytes at the head are what log rotation
 // leaves; fewer are the length before a message, which the reader of traces names and refuses.
 func recognise(set *input.Set, format string) (string, error) {
 	if format != "" {
@@ -101,7 +102,7 @@ func recognise(set *input.Set, format string) (string, error) {
 		return OTel, nil
 	}
 	head = bytes.TrimLeft(head, "\x00 \t\r\n\xef\xbb\xbf")
-	if len(head) > 0 && (head[0] == '{' || head[0] == '[' && !bytes.HasPrefix(head, []byte("[["))) && !bracketedTime(head) {
+	if len(head) > 0 && (head[0] == '{' || head[0] == '[' && !bytes.HasPrefix(head, []byte("[["))) && !bracketedTime(head) && !jsonLog(head) {
 		return OTel, nil
 	}
 	return AccessLog, nil
@@ -111,4 +112,15 @@ func recognise(set *input.Set, format string) (string, error) {
 func bracketedTime(head []byte) bool {
 	rest := bytes.TrimLeft(head[1:], " \t\r\n")
 	return head[0] == '[' && len(rest) > 0 && rest[0] != '{' && rest[0] != ']' && rest[0] != '['
+}
+
+// jsonLog tells a JSON access log from a trace export, by the names in its first line or so.
+func jsonLog(head []byte) bool {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return bytes.Contains(head, []byte(n)) })
+	}
+	if has("resourceSpans", "resource_spans", "scopeSpans", `"batches"`, "resourceLogs", "resourceMetrics", "instrumentationLibrarySpans") {
+		return false
+	}
+	return head[0] == '{' && has(`"status`, `"request`, `Request`, `"method"`, `"log":`, `"msg"`, `"message"`, `"response_code"`)
 }

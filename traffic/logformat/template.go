@@ -49,6 +49,7 @@ type op struct {
 	quoted bool   // it stands between quotes, and those within it are escaped
 	list   bool   // it may hold several values behind commas or colons, with spaces
 	last   bool
+	size   int  // it is that long; 0: it ends where the text behind it is
 	host   bool // what stands before the first slash is no part of the value
 }
 
@@ -108,6 +109,11 @@ func (o *op) start(b []byte) int {
 // end is where the value at the start of b ends, -1 when the text that must follow is not there.
 func (o *op) end(b []byte) int {
 	switch {
+	case o.size > 0:
+		if len(b) < o.size {
+			return -1
+		}
+		return o.size
 	case o.last:
 		return o.lastEnd(b)
 	case o.quoted:
@@ -269,6 +275,11 @@ func (t *Template) build(parts []part) error {
 		}
 		o := op{field: p.field, list: p.list, host: p.host, last: i == len(parts)-1}
 		if !o.last {
+			if o.size = sizes[p.field]; o.size > 0 && parts[i+1].field == Zone {
+				t.add(o, p)
+				continue
+			}
+			o.size = 0
 			if parts[i+1].value {
 				return fault.New(fault.TRF004, "%s and %s of the log format stand next to each other, so that nobody can tell where one ends",
 					p.name, parts[i+1].name)
@@ -276,12 +287,19 @@ func (t *Template) build(parts []part) error {
 			o.until = parts[i+1].text
 			o.quoted = strings.HasSuffix(before, `"`) && o.until[0] == '"'
 		}
-		t.ops = append(t.ops, o)
-		t.reasons = append(t.reasons, "the line has no "+p.name+" as the format string has it")
-		t.has[p.field] = true
-		t.ends = t.ends || p.ends
+		t.add(o, p)
 	}
 	return nil
+}
+
+// sizes are the lengths of the values that a zone may follow at once.
+var sizes = [fields]int{FracMillis: 3, FracMicros: 6, TimeISO: 19, TimeCLF: 20}
+
+func (t *Template) add(o op, p part) {
+	t.ops = append(t.ops, o)
+	t.reasons = append(t.reasons, "the line has no "+p.name+" as the format string has it")
+	t.has[p.field] = true
+	t.ends = t.ends || p.ends
 }
 
 // isNGINX tells $name from %h.
