@@ -164,7 +164,7 @@ var catalogue = [...]Entry{
 		"Use what the message names instead."},
 	{MAN006, Manifest, "p95_increase has nothing to compare against",
 		"The load source carries no durations and no traffic profile is declared, so the threshold could never fire.",
-		"Remove `p95_increase`, declare `load.traffic.profile`, or use the source `otel`."},
+		"Remove `p95_increase`, declare `load.traffic.profile`, use the source `otel`, or name a log format with durations in `load.source_config.format`."},
 	{MAN007, Manifest, "this build cannot do that yet",
 		"The key belongs to Seatrial's manifest, but this build cannot act on it. It is refused rather than ignored.",
 		"Remove the key for now, or use a later build."},

@@ -350,3 +350,15 @@ func TestAmountsAreRefusedInTheirOwnWords(t *testing.T) {
 		}
 	}
 }
+
+func TestFormatWithDurationsAllowsALimit(t *testing.T) {
+	const text = "load:\n  source: access_log\n  source_config: {path: a.log, format: '%s'}\n  thresholds: {p95_increase: 0.25}\n"
+	for format, allowed := range map[string]bool{"caddy": true, "alb": true, "ingress_nginx": true, "combined": false,
+		`"$request" $status $request_time`: true, `"$request" $status`: false, `%%r %%D`: true} {
+		format = strings.ReplaceAll(format, "%%", "%")
+		_, err := Parse([]byte(strings.Replace(text, "%s", format, 1)), "/srv/shop")
+		if (err == nil) != allowed {
+			t.Errorf("%s: %v", format, err)
+		}
+	}
+}
