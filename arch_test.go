@@ -43,7 +43,7 @@ func rooms() map[string]room {
 		"fault": hot(0),
 
 		"traffic": hot(1), "schedule": hot(1), "record": hot(1), "traffic/input": hot(1, compress),
-		"manifest": cool(1), "report/figure": cool(1),
+		"traffic/logformat": hot(1), "manifest": cool(2), "report/figure": cool(1),
 
 		"traffic/accesslog": hot(2, compress), "traffic/otlp": hot(2, compress), "traffic/loki": hot(2, compress),
 		"traffic/recorded": hot(2, compress), "engine": hot(2), "compare": cool(2),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"seatrial/fault"
+	"seatrial/traffic/logformat"
 )
 
 // checker fills in defaults and judges values that are well-formed.
@@ -103,8 +104,11 @@ func (c *checker) thresholdDefaults(l *Load) {
 	if l.Source == SourceOTel {
 		fallback(c, "load.thresholds.p95_increase", &l.Thresholds.P95Increase, &p95, "source otel carries durations")
 	} else if !c.given("load.thresholds.p95_increase") {
-		c.origins["load.thresholds.p95_increase"] = Origin{From: "default",
-			Why: "not in force: source " + l.Source + " carries no durations"}
+		why := "not in force: source " + l.Source + " carries no durations"
+		if measured(l) {
+			why = "not in force: nothing fills it in under source " + l.Source
+		}
+		c.origins["load.thresholds.p95_increase"] = Origin{From: "default", Why: why}
 	}
 }
 
@@ -367,7 +371,7 @@ func (c *checker) sources(l *Load) {
 	if l.Source != SourceLoki && !c.m.Flagged("load.source") {
 		c.onlyLoki(l)
 	}
-	if l.Source != SourceOTel && l.Thresholds.P95Increase != nil && l.Traffic.Profile == "" {
+	if !measured(l) && l.Thresholds.P95Increase != nil && l.Traffic.Profile == "" {
 		c.say(fault.MAN006, "load.thresholds.p95_increase",
 			"load.thresholds.p95_increase is set, but source %s carries no durations and there is no load.traffic.profile to compare with", l.Source)
 	}
@@ -381,6 +385,11 @@ func printableWord(s string) string {
 	return shorten(s)
 }
 
+// measured tells whether the source carries durations: traces do, and logs of a format that is known to.
+func measured(l *Load) bool {
+	return l.Source == SourceOTel || (l.Source == SourceAccessLog || l.Source == SourceLoki) && logformat.HasDuration(l.SourceConfig.Format)
+}
+
 func (c *checker) format(l *Load) {
 	path := "load.source_config.format"
 	if l.SourceConfig.Format == "" {
@@ -390,7 +399,11 @@ func (c *checker) format(l *Load) {
 		c.say(fault.MAN004, path, "%s is for access logs; source %s needs none", path, l.Source)
 		return
 	}
-	c.oneOf(path, l.SourceConfig.Format, "common", "combined", "vhost_combined")
+	if err := logformat.Check(l.SourceConfig.Format); err != nil {
+		if e, ok := fault.As(err); ok {
+			c.say(fault.MAN004, path, "%s: %s", path, e.Message)
+		}
+	}
 }
 
 func (c *checker) amounts(l *Load) {

@@ -162,7 +162,7 @@ type Expect struct {
 // Path is one path or glob or a list of them; "-" is standard input.
 type SourceConfig struct {
 	Path   []string `yaml:"path" seatrial:"one_or_many" jsonschema_description:"A path or glob, or a list of them, relative to the manifest's folder; - is standard input."`
-	Format string   `yaml:"format" jsonschema:"enum=,enum=common,enum=combined,enum=vhost_combined" jsonschema_description:"Format of an access log; empty: recognised by its content."`
+	Format string   `yaml:"format" jsonschema_description:"Format of an access log: a name, or the format string of NGINX or Apache (docs/log-formats.md); empty: recognised by its content."`
 
 	Server      string        `yaml:"server" jsonschema:"enum=,enum=loki,enum=victorialogs" jsonschema_description:"Under source loki: the kind of server; empty: loki."`
 	URL         string        `yaml:"url" jsonschema_description:"Under source loki: the server, such as http://loki:3100."`

@@ -121,7 +121,7 @@ func TestProblems(t *testing.T) {
 		{"lower case", "load: {safe_routes: [get /orders]}\n", fault.MAN004, []string{"capitals"}},
 		{"otel without path", "load: {source: otel}\n", fault.MAN004, []string{"load.source_config.path is needed by source otel"}},
 		{"path without source", "load: {source_config: {path: x}}\n", fault.MAN004, []string{"load.source does not say"}},
-		{"format", "load: {source: access_log, source_config: {path: x, format: json}}\n", fault.MAN004, []string{"common, combined, vhost_combined"}},
+		{"format", "load: {source: access_log, source_config: {path: x, format: jsom}}\n", fault.MAN004, []string{"common, combined, vhost_combined"}},
 		{"no run", "services: {web: {}}\n", fault.MAN004, []string{"services.web.run is needed"}},
 		{"unknown need", "services: {web: {run: x, depends_on: [db]}}\n", fault.MAN004, []string{`"db", which is not a service`}},
 		{"cycle", "services:\n  a: {run: x, depends_on: [b]}\n  b: {run: x, depends_on: [c]}\n  c: {run: x, depends_on: [a]}\n", fault.MAN004, []string{"4:28", "a -> b -> c -> a"}},
@@ -371,5 +371,17 @@ func TestLokiSaysWhatIsAsked(t *testing.T) {
 	s := m.Load.SourceConfig
 	if from, to := s.Range(); from.Hour() != 9 || to.Sub(from) != 2*time.Hour || s.Tenant != "5" || s.BearerEnv != "TOKEN" {
 		t.Errorf("%v to %v: %+v", from, to, s)
+	}
+}
+
+func TestFormatWithDurationsAllowsALimit(t *testing.T) {
+	const text = "load:\n  source: access_log\n  source_config: {path: a.log, format: '%s'}\n  thresholds: {p95_increase: 0.25}\n"
+	for format, allowed := range map[string]bool{"caddy": true, "alb": true, "ingress_nginx": true, "combined": false,
+		`"$request" $status $request_time`: true, `"$request" $status`: false, `%%r %%D`: true} {
+		format = strings.ReplaceAll(format, "%%", "%")
+		_, err := Parse([]byte(strings.Replace(text, "%s", format, 1)), "/srv/shop")
+		if (err == nil) != allowed {
+			t.Errorf("%s: %v", format, err)
+		}
 	}
 }

@@ -145,7 +145,9 @@ are substituted, and nothing else in ` + "`${...}`" + ` is accepted; in ` + "`lo
 
 const referenceTail = `
 ` + "`p95_increase`" + ` compares with a baseline, so it needs durations: under ` + "`access_log`, `loki`" + ` or ` + "`none`" + ` it is refused
-(MAN-006) unless ` + "`load.traffic.profile`" + ` names a profile, and no default fills it in there.
+(MAN-006) unless ` + "`load.traffic.profile`" + ` names a profile or
+` + "`load.source_config.format`" + ` names a log format that carries durations (docs/log-formats.md), and no
+default fills it in there.
 
 In a smoke the manifest's duration, scale and warm-up give way to 10 s, 0.1 and none, unless a flag
 sets them; under source ` + "`none`" + ` the manifest's own scale is kept.

@@ -49,6 +49,7 @@ type Source interface {
 // Skips counts what a source read, and what of it did not become an event, by reason.
 type Skips struct {
 	Format     string           `json:"format"`                    // what the input was recognised as, e.g. "combined"; comma-separated when several
+	Recognised []Recognised     `json:"recognised,omitempty"`      // the formats that were found, for people, with how many lines and by what
 	Read       int64            `json:"read"`                      // lines or documents that were not blank or comments
 	Parsed     int64            `json:"parsed"`                    // of those, well-formed
 	Unparsable int64            `json:"unparsable"`                // of those, not well-formed; Read = Parsed + Unparsable
@@ -60,6 +61,13 @@ type Skips struct {
 	Bad        []BadFile        `json:"bad_files,omitempty"`       // the first few inputs of which too much did not parse
 	BadFiles   int64            `json:"bad_files_count,omitempty"` // how many such inputs there are
 	ended      BadFile          // the sums at the end of the last input
+}
+
+// Recognised is a format that an input was found to have.
+type Recognised struct {
+	Format string `json:"format"` // for people, e.g. "nginx JSON"
+	Lines  int64  `json:"lines"`
+	Why    string `json:"why"` // by what it was recognised
 }
 
 // Skip names an unparsable record by where it is and why, never by what it holds.

@@ -75,6 +75,9 @@ func printRecorded(w io.Writer, r recorded) error {
 // read tells what was read and refused.
 func (p *printer) read(skips *traffic.Skips, requests uint64, warning string) {
 	p.line("read      %s of format %s: %s", figure.Counted(uint64(skips.Read), "record"), plain(skips.Format), figure.Counted(requests, "request"))
+	for _, f := range skips.Recognised {
+		p.line("read as   %s: %s (%s)", plain(f.Format), plain(f.Why), figure.Counted(uint64(f.Lines), "line"))
+	}
 	if skips.Unparsable > 0 {
 		p.line("refused   %s that did not parse", figure.Count(uint64(skips.Unparsable)))
 		for _, s := range skips.First {

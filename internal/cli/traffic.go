@@ -42,8 +42,8 @@ func (a *app) trafficRecord() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "record --from PATH",
 		Short: "Count what production served and write a profile to commit",
-		Long: `record reads OTLP trace exports (JSON or protobuf) or access logs (common, combined, vhost-combined;
-plain, gzip or zstd) and writes routes, weights, rates and baselines. It keeps no query string, no
+		Long: `record reads OTLP trace exports (JSON or protobuf) or access logs (those of the
+usual servers, as text or JSON, see docs/log-formats.md; plain, gzip or zstd) and writes routes, weights, rates and baselines. It keeps no query string, no
 header, no address and no identifier, and opens no socket.
 
 With --partial it writes what it counted instead, for ` + "`seatrial traffic merge`" + `: record each part of a
@@ -55,7 +55,7 @@ partial is not for committing: rare names that the whole may show to be values s
 		RunE: func(c *cobra.Command, _ []string) error { return a.record(c, f) },
 	}
 	c.Flags().StringArrayVar(&f.from, "from", nil, "file or glob `PATH`, - for standard input; may be given several times")
-	c.Flags().StringVar(&f.format, "format", "", "format `F`: otel, common, combined or vhost_combined; recognised by content unless given")
+	c.Flags().StringVar(&f.format, "format", "", "format `F`: otel, a name of docs/log-formats.md such as combined, caddy or alb, or the format string of NGINX or Apache; recognised by content unless given")
 	c.Flags().StringVar(&f.out, "out", "", "`PATH` that the profile goes to (default "+profilePath+"; with --partial "+partialPath+")")
 	c.Flags().BoolVar(&f.partial, "partial", false, "write a part to be merged, not a profile")
 	c.Flags().StringVar(&f.salt, "salt-file", "", "`PATH` of a secret that all parts share, of 16 bytes or more; values are hashed under it")

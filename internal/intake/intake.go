@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"seatrial/fault"
@@ -173,8 +174,9 @@ func source(kind string, set *input.Set, format string) traffic.Source {
 	return accesslog.New(set, accesslog.Config{Format: format})
 }
 
-// recognise tells a trace export from an access log by its first bytes: JSON holds traces, as no
-// access-log format of this build is JSON, and so does what is binary as protobuf is.
+// recognise tells a trace export from an access log by its first bytes: JSON holds traces, unless it has
+// names of access logs and none of OTLP, and so does what is binary as protobuf is. Four or more NUL bytes at the head are what log rotation
+// leaves; fewer are the length before a message, which the reader of traces names and refuses.
 func recognise(set *input.Set, format string) (string, error) {
 	if format != "" {
 		return AccessLog, nil
@@ -187,7 +189,7 @@ func recognise(set *input.Set, format string) (string, error) {
 		return OTel, nil
 	}
 	head = bytes.TrimLeft(head, "\x00 \t\r\n\xef\xbb\xbf")
-	if len(head) > 0 && (head[0] == '{' || head[0] == '[' && !bytes.HasPrefix(head, []byte("[["))) && !bracketedTime(head) {
+	if len(head) > 0 && (head[0] == '{' || head[0] == '[' && !bytes.HasPrefix(head, []byte("[["))) && !bracketedTime(head) && !jsonLog(head) {
 		return OTel, nil
 	}
 	return AccessLog, nil
@@ -202,4 +204,15 @@ func bracketedTime(head []byte) bool {
 // Recording opens a source as requests that were recorded one by one, with what a replay needs of them.
 func Recording(cfg Config) (recorded.Source, error) {
 	return nil, fault.New(fault.TRF001, "not yet")
+}
+
+// jsonLog tells a JSON access log from a trace export, by the names in its first line or so.
+func jsonLog(head []byte) bool {
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return bytes.Contains(head, []byte(n)) })
+	}
+	if has("resourceSpans", "resource_spans", "scopeSpans", `"batches"`, "resourceLogs", "resourceMetrics", "instrumentationLibrarySpans") {
+		return false
+	}
+	return head[0] == '{' && has(`"status`, `"request`, `Request`, `"method"`, `"log":`, `"msg"`, `"message"`, `"response_code"`)
 }

@@ -136,3 +136,9 @@ func (l *Lines) Number() int64 { return l.number }
 
 // Input is the base name of the input that the current line stands in.
 func (l *Lines) Input() string { return l.set.Name() }
+
+// Err is the error that ended reading; nil after a good end.
+func (l *Lines) Err() error { return l.set.Err() }
+
+// String lists the inputs, for messages.
+func (l *Lines) String() string { return l.set.String() }
