@@ -16,7 +16,6 @@ import (
 	"seatrial/traffic/input"
 	"seatrial/traffic/loki"
 	"seatrial/traffic/otlp"
-	"seatrial/traffic/recorded"
 )
 
 // The kinds of source that hold traffic.
@@ -121,21 +120,12 @@ func Merge(ctx context.Context, dir string, paths []string, salt []byte, now tim
 // Count reads everything, in constant memory. Records that do not parse are counted, not errors; that
 // nothing parsed at all is one (TRF-002), and so is an input that cannot be read (TRF-001).
 func Count(ctx context.Context, cfg Config) (*Counted, error) {
-	set, server, err := open(ctx, cfg)
+	src, err := open(ctx, cfg, false)
 	if err != nil {
 		return nil, err
 	}
-	if server != nil {
-		defer func() { _ = server.Close() }()
-	}
-	defer func() { _ = set.Close() }()
-	kind := cfg.Kind
-	if kind == "" {
-		if kind, err = recognise(set, cfg.Format); err != nil {
-			return nil, err
-		}
-	}
-	shape := traffic.BuilderConfig{Kind: kind, Declared: cfg.Declared, Salt: cfg.Salt}
+	defer src.close()
+	shape := traffic.BuilderConfig{Kind: src.kind, Declared: cfg.Declared, Salt: cfg.Salt}
 	if cfg.NoValues {
 		shape.Keep = -1
 	}
@@ -143,7 +133,6 @@ func Count(ctx context.Context, cfg Config) (*Counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	src := source(kind, set, cfg.Format)
 	for n := 0; src.Scan(); n++ {
 		if e := src.Event(); cfg.Wanted == nil || cfg.Wanted(e.UnixNano) {
 			builder.Add(e)
@@ -152,58 +141,38 @@ func Count(ctx context.Context, cfg Config) (*Counted, error) {
 			return nil, ctx.Err()
 		}
 	}
-	if err := answered(server, src.Err()); err != nil {
+	if err := src.Err(); err != nil {
 		return nil, err
 	}
-	return &Counted{Kind: kind, Builder: builder, Skips: src.Skipped(), Warning: accesslog.Warning(src.Skipped())}, nil
-}
-
-// open gives the input, and the log server behind it if there is one.
-func open(ctx context.Context, cfg Config) (*input.Set, *loki.Reader, error) {
-	if cfg.Kind == Loki {
-		return ask(ctx, cfg.Loki)
-	}
-	set, err := input.Open(cfg.Paths, cfg.Stdin, cfg.Dir)
-	return set, nil, err
-}
-
-func source(kind string, set *input.Set, format string) traffic.Source {
-	if kind == OTel {
-		return otlp.New(set)
-	}
-	return accesslog.New(set, accesslog.Config{Format: format})
+	return &Counted{Kind: src.kind, Builder: builder, Skips: src.Skipped(), Warning: accesslog.Warning(src.Skipped())}, nil
 }
 
 // recognise tells a trace export from an access log by its first bytes: JSON holds traces, unless it has
-// names of access logs and none of OTLP, and so does what is binary as protobuf is. Four or more NUL bytes at the head are what log rotation
-// leaves; fewer are the length before a message, which the reader of traces names and refuses.
-func recognise(set *input.Set, format string) (string, error) {
-	if format != "" {
-		return AccessLog, nil
-	}
+// names of access logs and none of OTLP, and so does what is binary as protobuf is. Four or more NUL bytes at
+// the head are what log rotation leaves; fewer are the length before a message, which the reader of traces
+// names and refuses. saved says that the lines of a log stand in what a log server's tool wrote.
+func recognise(set *input.Set, format string) (kind string, saved loki.Format, err error) {
 	head, err := set.Peek(4096)
 	if err != nil {
-		return "", err
+		return "", loki.Unknown, err
 	}
-	if otlp.Binary(head) {
-		return OTel, nil
+	if otlp.Binary(head) && format == "" {
+		return OTel, loki.Unknown, nil
+	}
+	if saved = loki.Recognise(head); saved != loki.Unknown || format != "" {
+		return AccessLog, saved, nil
 	}
 	head = bytes.TrimLeft(head, "\x00 \t\r\n\xef\xbb\xbf")
 	if len(head) > 0 && (head[0] == '{' || head[0] == '[' && !bytes.HasPrefix(head, []byte("[["))) && !bracketedTime(head) && !jsonLog(head) {
-		return OTel, nil
+		return OTel, loki.Unknown, nil
 	}
-	return AccessLog, nil
+	return AccessLog, loki.Unknown, nil
 }
 
 // bracketedTime tells "[24/Jan/2022" or "[Sat Jan" of a log line from the "[" of a JSON array.
 func bracketedTime(head []byte) bool {
 	rest := bytes.TrimLeft(head[1:], " \t\r\n")
 	return head[0] == '[' && len(rest) > 0 && rest[0] != '{' && rest[0] != ']' && rest[0] != '['
-}
-
-// Recording opens a source as requests that were recorded one by one, with what a replay needs of them.
-func Recording(cfg Config) (recorded.Source, error) {
-	return nil, fault.New(fault.TRF001, "not yet")
 }
 
 // jsonLog tells a JSON access log from a trace export, by the names in its first line or so.
