@@ -19,7 +19,7 @@ import (
 func (a *app) trafficCommand() *cobra.Command {
 	return group("traffic", "Record and show what production serves",
 		"  seatrial traffic record --from access.log\n  seatrial traffic show",
-		a.trafficRecord(), a.trafficShow())
+		a.trafficRecord(), a.trafficShow(), a.trafficConvert())
 }
 
 const profilePath = ".seatrial/traffic.json"
@@ -76,7 +76,7 @@ func (a *app) record(c *cobra.Command, f *recordFlags) error {
 	if err != nil {
 		return err
 	}
-	r := recorded{Skips: t.Skips, Profile: t.Profile, Warning: t.Warning}
+	r := recordedTraffic{Skips: t.Skips, Profile: t.Profile, Warning: t.Warning}
 	if t.Profile.Requests > 0 { // a profile of nothing must not replace one of something
 		r.Path = f.out
 		if f.out == profilePath {
@@ -93,8 +93,8 @@ func (a *app) record(c *cobra.Command, f *recordFlags) error {
 	return printRecorded(a.Out, r)
 }
 
-// recorded is the JSON answer of traffic record.
-type recorded struct {
+// recordedTraffic is the JSON answer of traffic record.
+type recordedTraffic struct {
 	Path    string           `json:"path"` // empty: nothing was written, since no request was counted
 	Warning string           `json:"warning,omitempty"`
 	Skips   *traffic.Skips   `json:"read"`
