@@ -125,7 +125,7 @@ func (c *converter) refusals() {
 // drain writes the earliest lines until no more than most bytes wait.
 func (c *converter) drain(most int) error {
 	for c.bytes > most && len(c.waiting) > 0 {
-		l := heap.Pop(&c.waiting).(waitingLine) //nolint:errcheck,forcetypeassert // the heap holds nothing else
+		l := heap.Pop(&c.waiting).(waitingLine)
 		c.bytes -= len(l.text) + 64
 		c.written = max(c.written, l.at)
 		c.Written++
@@ -196,7 +196,7 @@ func (w waiting) Less(i, j int) bool {
 func (w waiting) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
 
 // Push implements heap.Interface.
-func (w *waiting) Push(x any) { *w = append(*w, x.(waitingLine)) } //nolint:errcheck,forcetypeassert // the heap holds nothing else
+func (w *waiting) Push(x any) { *w = append(*w, x.(waitingLine)) }
 
 // Pop implements heap.Interface.
 func (w *waiting) Pop() any {
