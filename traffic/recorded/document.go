@@ -15,25 +15,31 @@ type document struct {
 	items cursor
 	n     int64
 	har   bool
+	coll  collection
+	post  bool // Postman
 }
 
 func newDocument(r reader, format string) *document {
-	d := &document{reader: r, har: format == "har"}
+	d := &document{reader: r, har: format == "har", post: format == "postman"}
 	d.decode = d.next
 	return d
 }
 
 func (d *document) next() step {
-	if !d.items.next() {
+	v, ok := d.element()
+	if !ok {
 		return d.load()
 	}
 	d.n++
 	d.reset(d.n)
 	why := ""
-	if d.har {
-		why = d.entry(d.items.val)
-	} else {
-		why = d.target(d.items.val)
+	switch {
+	case d.har:
+		why = d.entry(v)
+	case d.post:
+		why = d.item(v)
+	default:
+		why = d.target(v)
 	}
 	if why != "" {
 		d.refuse(d.n, why)
@@ -42,13 +48,26 @@ func (d *document) next() step {
 	return found
 }
 
+// element gives the next element of the current list.
+func (d *document) element() ([]byte, bool) {
+	if !d.post {
+		ok := d.items.next()
+		return d.items.val, ok
+	}
+	if d.coll.given == len(d.coll.items) {
+		return nil, false
+	}
+	d.coll.given++
+	return d.coll.items[d.coll.given-1], true
+}
+
 // load reads the next input whole, checks it and finds its list.
 func (d *document) load() step {
 	if !d.set.Next() {
 		return ended
 	}
 	d.enter(d.set.Name())
-	d.items, d.n = cursor{}, 0
+	d.items, d.n, d.coll = cursor{}, 0, collection{}
 	b, err := io.ReadAll(io.LimitReader(d.set, maxDocument+1))
 	if err != nil {
 		d.err = err
@@ -68,6 +87,11 @@ func (d *document) load() step {
 	list := b
 	if why == "" && d.har {
 		list = find(find(b, "log"), "entries")
+	}
+	if why == "" && d.post {
+		if why = d.collection(b); why == "" {
+			return passed
+		}
 	}
 	if why == "" && !isArray(list) {
 		why = "no list of requests"

@@ -11,7 +11,7 @@ import (
 // Formats lists the formats that are read, as a user writes them. ripley's JSON Lines are also those
 // that NewWriter writes.
 func Formats() []string {
-	return []string{"ripley", "goreplay", "har", "vegeta", "k6", "linkerd"}
+	return []string{"ripley", "goreplay", "har", "vegeta", "postman", "k6", "linkerd"}
 }
 
 // Open reads the inputs of set as recorded requests. An empty format is recognised by the content of the
@@ -39,7 +39,7 @@ func Open(set *input.Set, format string) (Source, error) {
 	case "goreplay", "gor":
 		r.format = "goreplay"
 		return newGoReplay(r), nil
-	case "har", "k6":
+	case "har", "postman", "k6":
 		return newDocument(r, format), nil
 	}
 	return nil, fault.New(fault.TRF004, "%q is no format of recorded requests; %s are", format, strings.Join(Formats(), ", "))
@@ -130,6 +130,8 @@ func recogniseObject(head []byte) string {
 		return "vegeta"
 	case has("log") && (has("entries") || has("creator")):
 		return "har"
+	case bytes.Contains(head, []byte("getpostman.com")) || has("_postman_id") || has("item") || has("requests") || has("order"):
+		return "postman"
 	case has("url") && has("timestamp"):
 		return "ripley" // its first line is longer than the head
 	}

@@ -72,6 +72,11 @@ func TestPublishedFilesAgreeWithTruth(t *testing.T) {
 		{"har_multipart.har", "har", 5, 0, "", ""},
 		{"har_postdataconflict.har", "har", 1, 0, "", ""},
 		{"har_pseudo_headers.har", "har", 1, 0, "", ""},
+		{"newman_folders_v2.json", "postman", 6, 0, "", ""},
+		{"newman_sample_v1.json", "postman", 3, 0, "", ""},
+		{"newman_sample_v2.json", "postman", 3, 0, "", ""},
+		{"p2k6_httpbin_v2.json", "postman", 4, 0, "", ""},
+		{"p2k6_urlencoded_v2.json", "postman", 1, 0, "", ""},
 		{"perfcascade_redirect_loop.har", "har", 11, 0, "", ""},
 	} {
 		r := readFile(t, c.file)
@@ -114,6 +119,19 @@ func TestBodiesAndHeaders(t *testing.T) {
 	k := readText(t, `[{"method":"POST","url":"http://a/","body":"x","params":{"headers":{"A":"b"}}},"/get"]`, "").requests
 	if len(k) != 2 || string(k[0].Body) != "x" || k[0].Header[0] != (Field{"A", "b"}) || string(k[1].Method) != "GET" {
 		t.Errorf("%+v", k)
+	}
+}
+
+func TestPostman(t *testing.T) {
+	p := readFile(t, "p2k6_httpbin_v2.json").requests
+	if string(p[3].URL) != "http://httpbin.org/status/201" || string(p[2].Body) != "somekey=somevalue" {
+		t.Errorf("%s %s", p[3].URL, p[2].Body)
+	}
+	r := readText(t, `{"variable":[{"key":"h","value":"http://{{n}}"},{"key":"n","value":"a"},{"key":"loop","value":"{{loop}}"}],"item":[
+{"request":"{{h}}/x"},{"request":{"url":"{{gone}}/","auth":{"type":"basic"}}},{"request":"{{loop}}"}]}`, "postman")
+	if len(r.requests) != 1 || string(r.requests[0].URL) != "http://a/x" || len(r.skips.First) != 2 ||
+		!strings.Contains(r.skips.First[0].Reason, "{{gone}}") || r.skips.Notes[noteAuth] != 1 {
+		t.Errorf("%+v %v", r.requests, r.skips)
 	}
 }
 
