@@ -58,7 +58,7 @@ func Compile(in Input) (*Plan, error) {
 	if in.Getenv == nil {
 		in.Getenv = os.Getenv
 	}
-	if (in.Source == nil) != (in.Manifest.Load.Source == manifest.SourceNone) {
+	if in.Replay == 0 && (in.Source == nil) != (in.Manifest.Load.Source == manifest.SourceNone) {
 		return nil, fault.New(fault.CLI002, "source %s was compiled with the traffic of another", in.Manifest.Load.Source)
 	}
 	c := &compiler{in: in, m: in.Manifest, load: &in.Manifest.Load, plan: &Plan{}}

@@ -173,6 +173,9 @@ func (c *compiler) omit(r *traffic.Route, why string) {
 func (c *compiler) mix() {
 	x, p := &c.plan.Mix, c.plan
 	x.Source, x.Rate = c.load.Source, p.Open.Rate
+	if p.Recorded {
+		x.Source = "recording"
+	}
 	if c.in.Source == nil {
 		x.Assumed = true
 		x.RateAssumed = fmt.Sprintf("%g requests a second, because there is no source", AssumedRate)

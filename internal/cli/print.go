@@ -43,7 +43,7 @@ func plain(s string) string {
 }
 
 // printRecorded tells what traffic record read, refused and wrote.
-func printRecorded(w io.Writer, r recorded) error {
+func printRecorded(w io.Writer, r recordedTraffic) error {
 	p := &printer{w: w}
 	prof := r.Profile
 	p.read(r.Skips, prof.Requests, r.Warning)

@@ -98,7 +98,7 @@ func (a *app) recording(f *replayFlags) (*run.Replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &run.Replay{Source: intake.Config{Paths: f.from, Format: f.format, Dir: a.dir, Wanted: wanted}, Pace: pace, Shown: f.pace, Loops: f.loops, Limit: f.limit,
+	return &run.Replay{Source: intake.Config{Replay: true, Paths: f.from, Format: f.format, Dir: a.dir, Wanted: wanted}, Pace: pace, Shown: f.pace, Loops: f.loops, Limit: f.limit,
 		Spread: !f.noSpread, Keep: f.keep}, nil
 }
 

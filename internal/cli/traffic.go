@@ -20,7 +20,7 @@ import (
 func (a *app) trafficCommand() *cobra.Command {
 	return group("traffic", "Record and show what production serves",
 		"  seatrial traffic record --from access.log\n  seatrial traffic show",
-		a.trafficRecord(), a.trafficMerge(), a.trafficShow())
+		a.trafficRecord(), a.trafficMerge(), a.trafficShow(), a.trafficConvert())
 }
 
 const (
@@ -101,7 +101,7 @@ func (a *app) record(c *cobra.Command, f *recordFlags) error {
 
 // keepProfile writes a profile and tells of it.
 func (a *app) keepProfile(t *intake.Traffic, out string, merged bool) error {
-	r := recorded{Skips: t.Skips, Profile: t.Profile, Warning: t.Warning, merged: merged}
+	r := recordedTraffic{Skips: t.Skips, Profile: t.Profile, Warning: t.Warning, merged: merged}
 	if t.Profile.Requests > 0 { // a profile of nothing must not replace one of something
 		r.Path = out
 		if out == profilePath {
@@ -118,8 +118,8 @@ func (a *app) keepProfile(t *intake.Traffic, out string, merged bool) error {
 	return printRecorded(a.Out, r)
 }
 
-// recorded is the JSON answer of traffic record.
-type recorded struct {
+// recordedTraffic is the JSON answer of traffic record.
+type recordedTraffic struct {
 	Path    string           `json:"path"` // empty: nothing was written, since no request was counted
 	Warning string           `json:"warning,omitempty"`
 	Skips   *traffic.Skips   `json:"read"`

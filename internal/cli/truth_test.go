@@ -25,7 +25,7 @@ const sharedFolder = "../../../shared/data"
 // answer is what one `traffic record -o json` gave.
 type answer struct {
 	exit    int
-	out     recorded
+	out     recordedTraffic
 	errors  []printedError
 	profile []byte // the file that was written; nil when none was
 	text    string // all that was printed

@@ -36,6 +36,7 @@ type Config struct {
 	Declared []string                  // templates that win over shape and cardinality (TR-22)
 	NoValues bool                      // keep no value of a placeholder: nothing is to be sent
 	Salt     []byte                    // secret that values are hashed under; nil: random, and gone afterwards
+	Replay   bool                      // requests that were recorded one by one are a source too
 	Wanted   func(unixNano int64) bool // which requests are taken, by their time; nil: all
 	Now      time.Time
 }

@@ -9,6 +9,7 @@ import (
 	"seatrial/traffic/input"
 	"seatrial/traffic/loki"
 	"seatrial/traffic/otlp"
+	"seatrial/traffic/recorded"
 )
 
 // opened is a source that is being read.
@@ -17,6 +18,8 @@ type opened struct {
 	kind   string
 	server *loki.Reader // of a log server; nil without one
 	set    *input.Set   // of files; nil without any
+
+	requests recorded.Source // what is behind a source of Recorded
 }
 
 // open opens a source. A replay is told what a profile must not hold.
@@ -34,6 +37,11 @@ func open(ctx context.Context, cfg Config, replay bool) (*opened, error) {
 		return nil, err
 	}
 	o := &opened{kind: cfg.Kind, set: set}
+	if cfg.Replay {
+		if err := o.recorded(cfg.Format); err != nil || o.Source != nil {
+			return o, err
+		}
+	}
 	saved := loki.Unknown
 	if o.kind == "" {
 		if o.kind, saved, err = recognise(set, cfg.Format); err != nil {
@@ -55,6 +63,20 @@ func open(ctx context.Context, cfg Config, replay bool) (*opened, error) {
 		o.Source = accesslog.New(set, logs)
 	}
 	return o, nil
+}
+
+// recorded takes the input for recorded requests, if that is what it holds.
+func (o *opened) recorded(format string) error {
+	format, err := recordedFormat(o.set, format)
+	if err == nil && format != "" {
+		if o.requests, err = recorded.Open(o.set, format); err == nil {
+			o.kind, o.Source = Recorded, &events{Source: o.requests}
+		}
+	}
+	if err != nil {
+		o.close()
+	}
+	return err
 }
 
 func (o *opened) close() {

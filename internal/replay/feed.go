@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,6 +136,9 @@ func (f *Feed) read(ctx context.Context) {
 		o := newOrder(src, func(r *recorded.Request) bool { return f.cfg.Wanted == nil || f.cfg.Wanted(r.UnixNano) }, f.cfg.Spread, f.cfg.Seed)
 		span, n, ok := f.once(ctx, o, base, &index)
 		f.note(o)
+		if c, ok := src.(io.Closer); ok {
+			_ = c.Close() // only read from: nothing can be lost
+		}
 		if err := src.Err(); err != nil {
 			f.fail(err)
 			return

@@ -54,14 +54,14 @@ func (r *Replay) length(p *traffic.Profile) (time.Duration, error) {
 }
 
 // newFeed prepares what is read while the run sends.
-func (x *execution) newFeed(slices int) *replay.Feed {
+func (x *execution) newFeed(ctx context.Context, slices int) *replay.Feed {
 	r, p := x.cfg.Replay, x.prep.plan
 	routes := make([]traffic.Route, len(p.Routes))
 	for i := range p.Routes {
 		routes[i] = traffic.Route{Method: p.Routes[i].Method, Path: p.Routes[i].Path}
 	}
 	preparing := &preparing{plan: p, index: traffic.NewRouteIndex(routes), keep: lower(r.Keep)}
-	return replay.New(replay.Config{Open: func() (recorded.Source, error) { return intake.Recording(r.Source) }, Loops: r.Loops, Pace: r.Pace, Wanted: r.Source.Wanted,
+	return replay.New(replay.Config{Open: func() (recorded.Source, error) { return intake.Recording(ctx, r.Source) }, Loops: r.Loops, Pace: r.Pace, Wanted: r.Source.Wanted,
 		Limit: r.Limit, Spread: r.Spread, Seed: p.Seed, Slices: slices, Routes: len(p.Routes), Prepare: preparing.prepare})
 }
 
@@ -137,7 +137,7 @@ func (x *execution) job(ctx context.Context) (crew.Job, *replay.Feed) {
 		return job, nil
 	}
 	job.Slices = crew.Slices(job)
-	feed := x.newFeed(job.Slices)
+	feed := x.newFeed(ctx, job.Slices)
 	feed.Start(ctx)
 	job.Feed = feed
 	return job, feed
@@ -227,7 +227,7 @@ func DryReplay(ctx context.Context, cfg Config) (*Dry, error) {
 		return nil, prep.nothing
 	}
 	x := &execution{cfg: cfg, prep: prep}
-	feed := x.newFeed(1)
+	feed := x.newFeed(ctx, 1)
 	feed.Start(ctx)
 	s := feed.Schedule(0)
 	for a, ok := s.Next(); ok && ctx.Err() == nil; a, ok = s.Next() {
