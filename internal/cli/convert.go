@@ -88,6 +88,9 @@ func (a *app) convertFile(c *cobra.Command, cfg intake.ConvertConfig, f *convert
 			return nil, usage("--out: %q exists already", f.out).WithNext("Give another path, or --force to replace it.")
 		}
 	}
+	if !slices.Contains(f.from, "-") { // a read of standard input cannot be told to stop
+		a.engage()
+	}
 	file, err := os.CreateTemp(filepath.Dir(path), ".requests-*.jsonl")
 	if err != nil {
 		return nil, fault.New(fault.EVD001, "the requests %s could not be written", f.out).Because(err)

@@ -25,13 +25,3 @@ func (s *Set) Holds(file os.FileInfo) bool {
 	}
 	return false
 }
-
-// Stdin tells whether standard input is one of the inputs.
-func (s *Set) Stdin() bool {
-	for _, p := range s.paths {
-		if p.open == "-" {
-			return true
-		}
-	}
-	return false
-}

@@ -249,6 +249,27 @@ func (d *document) typed(kind string) {
 	}
 }
 
+// graphQL writes a query and its variables, which the collection holds as text, as one JSON object.
+func (d *document) graphQL(v []byte) string {
+	var query, variables []byte
+	if why := d.filled(&query, find(v, "query")); why != "" {
+		return why
+	}
+	if why := d.filled(&variables, find(v, "variables")); why != "" {
+		return why
+	}
+	if len(bytes.TrimSpace(variables)) == 0 {
+		variables = []byte("{}")
+	}
+	if checkJSON(variables) != "" {
+		return "variables of a query that are not JSON"
+	}
+	body := append(appendText([]byte(`{"query":`), query), `,"variables":`...)
+	d.req.Body = append(append(body, variables...), '}')
+	d.typed("application/json")
+	return ""
+}
+
 func (d *document) postmanBody(v []byte) string {
 	q := &d.req
 	if off(v) {
@@ -257,7 +278,12 @@ func (d *document) postmanBody(v []byte) string {
 	switch string(find(v, "mode")) {
 	case "":
 	case `"raw"`:
+		if string(find(find(find(v, "options"), "raw"), "language")) == `"json"` {
+			d.typed("application/json")
+		}
 		return d.filled(&q.Body, find(v, "raw"))
+	case `"graphql"`:
+		return d.graphQL(find(v, "graphql"))
 	case `"urlencoded"`:
 		why := d.pairs(find(v, "urlencoded"), func(_, key, value []byte) string {
 			if len(q.Body) > 0 {

@@ -127,6 +127,10 @@ func TestPostman(t *testing.T) {
 	if string(p[3].URL) != "http://httpbin.org/status/201" || string(p[2].Body) != "somekey=somevalue" {
 		t.Errorf("%s %s", p[3].URL, p[2].Body)
 	}
+	g := readText(t, `{"item":[{"request":{"url":"http://a/","method":"POST","body":{"mode":"graphql","graphql":{"query":"{ a(b: \"c\") }","variables":"{\"d\":1}"}}}}]}`, "postman").requests
+	if len(g) != 1 || string(g[0].Body) != `{"query":"{ a(b: \"c\") }","variables":{"d":1}}` {
+		t.Errorf("%+v", g)
+	}
 	r := readText(t, `{"variable":[{"key":"h","value":"http://{{n}}"},{"key":"n","value":"a"},{"key":"loop","value":"{{loop}}"}],"item":[
 {"request":"{{h}}/x"},{"request":{"url":"{{gone}}/","auth":{"type":"basic"}}},{"request":"{{loop}}"}]}`, "postman")
 	if len(r.requests) != 1 || string(r.requests[0].URL) != "http://a/x" || len(r.skips.First) != 2 ||
